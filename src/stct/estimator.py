@@ -1,0 +1,388 @@
+"""`LabelCorrector`: noisy meta correction behind the scikit-learn contract."""
+
+import warnings
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from stct.blocks import map_tiles, single_blas_thread
+from stct.correction import Correction, Progress
+from stct.labels import EncodedLabels, decode, encode
+from stct.leave_one_out import correct_probabilities, softmax
+from stct.linear import Floats, to_simplex
+from stct.nmc import METHODS, correct_labels
+from stct.transition import Ints, decide, hoeffding_interval, is_learnable
+
+FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
+
+
+class EstimatedAccuracy(NamedTuple):
+    """Share of right labels, estimated without clean data, with 95% intervals."""
+
+    before: float
+    after: float
+    before_interval: tuple[float, float]
+    after_interval: tuple[float, float]
+
+
+class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Correct noisy labels from embeddings, without clean data or a noise rate.
+
+    Parameters
+    ----------
+    method : {"loo", "split", "paper"}, default="loo"
+        ``"loo"``: closed-form leave-one-out, transition matrix and posterior.
+        ``"split"``: the paper's random splits with the minimum-norm minimiser of its
+        objective. ``"paper"``: Eq. (9) to the letter, which hardly moves a label.
+    min_odds : float, default=1.0
+        Relabel only when another label is at least this many times as probable as the
+        given one. Higher is more careful; rows in between abstain.
+    val_ratio, step_size, agreement, coverage : float
+        The paper's r, eta, delta and beta; used by ``"split"`` and ``"paper"`` only.
+    n_jobs : int, optional
+        Threads; all cores by default. Never changes the result.
+    random_state : int, numpy Generator or None, default=None
+        For the random splits. ``"loo"`` draws nothing.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        The label to use for each row, in y's own type: the most probable one for keep
+        and relabel rows, the given one for abstain rows, the predicted one for fill.
+    label_distributions_ : ndarray of shape (n, C)
+        Pr[clean label | features, given label], columns as in ``classes_``.
+    confidence_ : ndarray of shape (n,)
+        Probability of ``labels_``.
+    action_ : ndarray of str, shape (n,)
+        "keep", "relabel", "abstain", or "fill" where the label was missing.
+    classes_ : ndarray of shape (C,)
+    transition_matrix_ : ndarray of shape (C, C)
+        Pr[given | clean]: what the annotator makes of each clean class.
+    noise_rate_ : float
+        Estimated share of wrong given labels.
+    estimated_accuracy_ : EstimatedAccuracy
+        Share of right labels before and after, with intervals.
+    learnable_ : ndarray of bool, shape (C,)
+        Theorem 1's condition: is the right label the annotator's most common one?
+    n_iter_ : int
+        Refits or splits that were run.
+    termination_condition_ : str
+        Why it stopped.
+    notes_ : list of str
+        What was unusual about the input, in sentences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stct import LabelCorrector
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.repeat(["cat", "dog"], 200)
+    >>> X = rng.normal(size=(400, 8)) + 3.0 * (truth == "dog")[:, None]
+    >>> y = truth.copy()
+    >>> y[:60] = "dog"  # 60 cats were called dogs
+    >>> corrector = LabelCorrector().fit(X, y)
+    >>> bool(np.mean(corrector.labels_ == truth) > 0.98)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [StrOptions(set(METHODS))],
+        "min_odds": [Interval(Real, 1.0, None, closed="left")],
+        "val_ratio": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "step_size": [Interval(Real, 0.0, None, closed="neither")],
+        "agreement": [Interval(Real, 0.0, 1.0, closed="right")],
+        "coverage": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "n_jobs": [None, int],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        method: str = "loo",
+        *,
+        min_odds: float = 1.0,
+        val_ratio: float = 0.5,
+        step_size: float = 0.2,
+        agreement: float = 0.998,
+        coverage: float = 0.9999,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.min_odds = min_odds
+        self.val_ratio = val_ratio
+        self.step_size = step_size
+        self.agreement = agreement
+        self.coverage = coverage
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        locked: ArrayLike | None = None,
+        pred_probs: Any = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Estimate what the labels should be.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Embeddings of any modality, float or integer, finite. A memory map is fine.
+        y : array-like of shape (n,)
+            Labels of any hashable type. None, NaN and NA are missing labels.
+        locked : array-like of bool, shape (n,), optional
+            Rows that a person has checked: they never move and count as certain.
+        pred_probs : array-like of shape (n, C), optional
+            Class probabilities of your own model instead of X, columns in sorted label
+            order (or a DataFrame with the labels as columns). They must be
+            out-of-fold: a model that has seen a row's label repeats it.
+        progress : callable, optional
+            Called with the share of work done.
+        """
+        self._validate_params()
+        if (X is None) == (pred_probs is None):
+            raise ValueError("pass embeddings X or pred_probs, one of the two")
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y "
+                "is None"
+            )
+        if X is not None:
+            X = validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32, np.float16],
+                ensure_all_finite=False,
+            )
+            _check_finite(X, self.n_jobs)
+        encoded, P = _encode(y, pred_probs)
+        num_rows = len(X if P is None else P)
+        _check_labels(encoded, num_rows)
+        fixed = _check_locked(locked, encoded.codes)
+        report = progress or _silent
+        with single_blas_thread():
+            if P is None:
+                result = self._correct(X, encoded, fixed, report)
+            else:
+                result = correct_probabilities(P, encoded.codes, locked=fixed)
+        self._has_model = P is None
+        self.notes_ = _notes(encoded, fixed, X)
+        self._decide(result, encoded, fixed)
+        report(1.0)
+        return self
+
+    def fit_correct(
+        self, X: Any = None, y: ArrayLike | None = None, **keywords: Any
+    ) -> NDArray[Any]:
+        """Fit and return the corrected labels (n,)."""
+        return self.fit(X, y, **keywords).labels_
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Pr[clean | x] for new rows (n, C), from the linear model."""
+        check_is_fitted(self)
+        if not self._has_model:
+            raise ValueError(
+                "fitted from pred_probs: there is no model for new rows; "
+                "predict with the model that made them"
+            )
+        X = validate_data(
+            self, X, dtype=[np.float64, np.float32, np.float16], reset=False
+        )
+        scores = X @ self.coef_ + self.intercept_
+        return softmax(scores) if self.method == "loo" else to_simplex(scores)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable clean label of new rows (n,)."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def _correct(
+        self,
+        X: Floats,
+        encoded: EncodedLabels,
+        locked: NDArray[np.bool_],
+        progress: Progress,
+    ) -> Correction:
+        return correct_labels(
+            X,
+            encoded.codes,
+            len(encoded.classes),
+            method=self.method,
+            locked=locked,
+            val_ratio=self.val_ratio,
+            step_size=self.step_size,
+            agreement=self.agreement,
+            coverage=self.coverage,
+            num_threads=self.n_jobs,
+            generator=_generator(self.random_state),
+            progress=progress,
+        )
+
+    def _decide(
+        self, result: Correction, encoded: EncodedLabels, locked: NDArray[np.bool_]
+    ) -> None:
+        """Set every fitted attribute from the posterior."""
+        given = encoded.codes
+        Q = result.posterior
+        Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
+        self.classes_ = encoded.classes
+        self.label_distributions_ = Q
+        self.transition_matrix_ = result.transition
+        self.learnable_ = is_learnable(result.transition)
+        self.n_iter_ = result.num_rounds
+        self.termination_condition_ = result.stop
+        self.coef_, self.intercept_ = result.weights, result.intercept
+        decision = decide(Q, given, self.learnable_, self.min_odds)
+        decision.action[locked] = "keep"
+        self.action_ = decision.action
+        self.labels_ = decode(encoded, decision.labels)
+        self.confidence_ = decision.confidence
+        known = np.flatnonzero(given >= 0)
+        before = float(Q[known, given[known]].mean(dtype=np.float64))
+        after = float(self.confidence_.mean(dtype=np.float64))
+        self.noise_rate_ = 1.0 - before
+        self.estimated_accuracy_ = EstimatedAccuracy(
+            before, after, _interval(before, len(known)), _interval(after, len(Q))
+        )
+        failed = self.classes_[~self.learnable_]
+        if len(failed):
+            self.notes_.append(
+                f"{len(failed)} of {len(self.classes_)} classes fail Theorem 1's check "
+                "(the annotator's most common label for them is another one); their "
+                f"rows abstain: {_few(failed)}"
+            )
+
+
+def _encode(
+    y: ArrayLike, pred_probs: Any
+) -> tuple[EncodedLabels, NDArray[np.floating] | None]:
+    """Codes of y; with pred_probs also the probabilities, checked."""
+    encoded = encode(y)
+    if pred_probs is None:
+        return encoded, None
+    P = np.asarray(pred_probs)
+    if P.ndim != 2 or P.dtype.kind not in "fiu":
+        raise ValueError(f"pred_probs must be 2-d numbers, got {P.dtype} {P.shape}")
+    if hasattr(pred_probs, "columns"):
+        names = encode(list(pred_probs.columns))
+        lookup = {label: code for code, label in enumerate(names.classes)}
+        unknown = [c for c in encoded.classes if c not in lookup]
+        if unknown:
+            raise ValueError(f"pred_probs has no column for {_few(unknown)}")
+        P = P[:, np.argsort(names.codes)]
+        moved = np.array([lookup[c] for c in encoded.classes], dtype=np.intp)
+        codes = np.where(encoded.codes >= 0, moved[encoded.codes], -1)
+        encoded = EncodedLabels(encoded.values, names.classes, codes)
+    if P.shape[1] != len(encoded.classes):
+        raise ValueError(
+            f"pred_probs has {P.shape[1]} columns but y has {len(encoded.classes)} "
+            "classes; there must be one column per class, in sorted label order"
+        )
+    if not np.isfinite(P).all() or (P < 0).any() or (P.sum(axis=1) <= 0).any():
+        raise ValueError("pred_probs must be finite, non-negative, and not all 0")
+    P = P / P.sum(axis=1, keepdims=True)
+    same = P.argmax(axis=1) == encoded.codes
+    if same.mean() > 0.999 and P.max(axis=1).mean() > 0.99:
+        warnings.warn(
+            "pred_probs repeat the given labels almost everywhere with near "
+            "certainty: unless the labels are clean, they are not out-of-fold and "
+            "have memorised the labels",
+            UserWarning,
+            stacklevel=3,
+        )
+    return encoded, P
+
+
+def _check_finite(X: Floats, num_threads: int | None) -> None:
+    def bad_rows(rows: slice) -> Ints:
+        finite = np.isfinite(X[rows]).all(axis=1)
+        return np.asarray(rows.start + np.flatnonzero(~finite))
+
+    bad = np.concatenate(list(map_tiles(bad_rows, len(X), num_threads=num_threads)))
+    if len(bad):
+        raise ValueError(
+            f"X has NaN or infinite values in {len(bad)} of {len(X)} rows "
+            f"(row {_few(bad)}); every embedding must be finite"
+        )
+
+
+def _check_labels(encoded: EncodedLabels, num_rows: int) -> None:
+    if len(encoded.codes) != num_rows:
+        raise ValueError(
+            f"X has {num_rows} rows but y has {len(encoded.codes)} labels; "
+            "there must be one label per row"
+        )
+    if len(encoded.classes) < 2:
+        found = f"one class only ({_few(encoded.classes)})"
+        raise ValueError(
+            f"y has {found if len(encoded.classes) else 'no labels'}; "
+            "at least two classes are needed"
+        )
+
+
+def _check_locked(locked: ArrayLike | None, given: Ints) -> NDArray[np.bool_]:
+    if locked is None:
+        return np.zeros(len(given), dtype=bool)
+    mask = np.asarray(locked)
+    if mask.shape != given.shape or mask.dtype != bool:
+        raise ValueError(
+            f"locked must be one boolean per row, got {mask.dtype} {mask.shape} for "
+            f"{len(given)} rows"
+        )
+    unlabelled = np.flatnonzero(mask & (given < 0))
+    if len(unlabelled):
+        raise ValueError(f"locked rows must have a label; row {_few(unlabelled)} not")
+    return mask
+
+
+def _notes(
+    encoded: EncodedLabels, locked: NDArray[np.bool_], X: Floats | None
+) -> list[str]:
+    notes = []
+    missing = int((encoded.codes < 0).sum())
+    if missing:
+        notes.append(f"{missing} rows had no label; theirs are predicted (fill)")
+    sizes = np.bincount(encoded.codes[encoded.codes >= 0], minlength=1)
+    rare = encoded.classes[sizes < FEW_ROWS]
+    if len(rare):
+        notes.append(
+            f"{len(rare)} of {len(sizes)} classes have fewer than {FEW_ROWS} rows, too "
+            f"few to learn much about: {_few(rare)}"
+        )
+    if locked.any():
+        notes.append(f"{int(locked.sum())} rows are locked and were left as they are")
+    if X is not None:
+        spread = X.max(axis=0) - X.min(axis=0)
+        constant = int((spread == 0).sum())
+        if constant:
+            notes.append(f"{constant} of {len(spread)} columns are constant")
+    return notes
+
+
+def _interval(value: float, n: int) -> tuple[float, float]:
+    half = hoeffding_interval(n)
+    return max(0.0, value - half), min(1.0, value + half)
+
+
+def _few(values: Any, most: int = 5) -> str:
+    shown = ", ".join(str(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ..."
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31))
+    return np.random.default_rng(random_state)
+
+
+def _silent(_: float) -> None:
+    """Report progress to nobody."""

@@ -1,0 +1,101 @@
+"""Labels of any hashable type, as integer codes and back."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
+
+Ints = NDArray[np.intp]
+
+
+class EncodedLabels(NamedTuple):
+    """Codes into ``classes``; -1 marks a row without a label."""
+
+    values: NDArray[Any]  # (n,) the labels as they came, in their own type
+    classes: NDArray[Any]  # (C,) sorted
+    codes: Ints  # (n,)
+
+
+def encode(y: ArrayLike) -> EncodedLabels:
+    """Sort the distinct labels and number them.
+
+    None, NaN, NaT and pandas' NA are missing labels. Text, numbers, booleans and any
+    other hashable values are labels; mixed types are sorted by type, then by text.
+    """
+    values = _as_array(y)
+    missing = np.asarray(pd.isna(values), dtype=bool)
+    if values.dtype.kind == "f":
+        _reject_measurements(values[~missing])
+    codes = np.full(len(values), -1, dtype=np.intp)
+    if values.dtype.kind == "O":
+        found, distinct = pd.factorize(values[~missing])
+        order = _sorted_order(distinct)
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        classes, codes[~missing] = distinct[order], rank[found]
+    else:
+        classes, codes[~missing] = np.unique(values[~missing], return_inverse=True)
+    return EncodedLabels(values, classes, codes)
+
+
+def decode(encoded: EncodedLabels, codes: Ints) -> NDArray[Any]:
+    """Labels for new codes, in the type that came in; unmoved rows keep their value."""
+    moved = codes != encoded.codes
+    labels = encoded.values.copy()
+    labels[moved] = encoded.classes[codes[moved]]
+    return labels
+
+
+def _as_array(y: ArrayLike) -> NDArray[Any]:
+    """Give a 1-d array without turning mixed types into text."""
+    if isinstance(y, pd.Series | pd.Index):
+        values = y.to_numpy()
+    elif isinstance(y, list | tuple):
+        types = {type(item) for item in y}
+        # NumPy would turn [1, "a"] into text and (("a", 1), ...) into two columns.
+        plain = len(types) == 1 and types.isdisjoint({tuple, frozenset})
+        values = np.asarray(y) if plain else _objects(y)
+    else:
+        values = np.asarray(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is "
+            "flattened",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"y must be one label per row (1-d), got an array of shape {values.shape}"
+        )
+    return values
+
+
+def _objects(items: Sequence[Any]) -> NDArray[Any]:
+    values = np.empty(len(items), dtype=object)
+    values[:] = items
+    return values
+
+
+def _sorted_order(distinct: NDArray[Any]) -> Ints:
+    try:
+        return np.argsort(distinct, kind="stable")
+    except TypeError:
+        keys = [(type(value).__name__, repr(value)) for value in distinct]
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
+
+
+def _reject_measurements(values: NDArray[np.floating]) -> None:
+    """Fractions that hardly ever repeat are a regression target, not classes."""
+    fractional = np.isfinite(values).all() and (values != np.floor(values)).any()
+    if fractional and len(np.unique(values)) > max(2, len(values) // 2):
+        raise ValueError(
+            "Unknown label type: continuous. y looks like a measurement "
+            f"({len(np.unique(values))} distinct values in {len(values)} rows); "
+            "labels must be classes"
+        )

@@ -1,0 +1,81 @@
+"""Noisy meta correction: one function, three methods.
+
+``given`` holds integer labels, -1 for a row without one. Legend: n rows, d columns,
+C classes.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct import linear
+from stct.correction import (
+    Correction,
+    correct_by_splits,
+    correct_step,
+    move_to_minimiser,
+    num_splits,
+    num_splits_to_cover,
+)
+from stct.leave_one_out import correct_by_leave_one_out, one_hot
+from stct.linear import Floats
+from stct.transition import Ints, count_transition
+
+METHODS = ("loo", "split", "paper")
+
+
+def correct_labels(
+    H: Floats,
+    given: Ints,
+    num_classes: int,
+    *,
+    method: str = "loo",
+    locked: NDArray[np.bool_],
+    val_ratio: float = 0.5,
+    step_size: float = 0.2,
+    agreement: float = 0.998,
+    coverage: float = 0.9999,
+    num_threads: int | None = None,
+    generator: np.random.Generator,
+    progress: Callable[[float], None],
+) -> Correction:
+    """Correct noisy labels (n,) from embeddings (n, d); no clean data, no noise rate.
+
+    ``"loo"`` is closed-form and uses neither the generator nor the settings of the
+    paper's random splits; ``"split"`` and ``"paper"`` differ in the step only (see
+    `stct.correction`). Locked rows are certain and never move.
+    """
+    if method == "loo":
+        return correct_by_leave_one_out(
+            H,
+            given,
+            num_classes,
+            locked=locked,
+            num_threads=num_threads,
+            progress=progress,
+        )
+    known = np.flatnonzero(given >= 0)
+    count = num_splits if method == "paper" else num_splits_to_cover
+    dtype = np.result_type(H.dtype, np.float32)
+    mean = H[known].mean(axis=0, dtype=np.float64)
+    centred = linear.add_constant((H - mean).astype(dtype))  # (n, d + 1)
+    splits = correct_by_splits(
+        centred[known],
+        one_hot(given[known], num_classes).astype(dtype),
+        step=correct_step if method == "paper" else move_to_minimiser,
+        val_ratio=val_ratio,
+        step_size=step_size,
+        agreement=agreement,
+        max_splits=count(len(known), val_ratio, coverage),
+        movable=~locked[known],
+        generator=generator,
+        progress=progress,
+    )
+    W = linear.fit(centred[known], splits.labels)  # (d + 1, C)
+    Y = linear.predict(centred, W)
+    Y[known] = splits.labels
+    Q = linear.to_simplex(Y)
+    T = count_transition(Q, given)
+    intercept = W[-1] - mean @ W[:-1]
+    return Correction(Q, T, W[:-1], intercept, splits.num_splits, splits.stop)
