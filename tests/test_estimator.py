@@ -1,5 +1,391 @@
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from stct import LabelCorrector
-@parametrize_with_checks([LabelCorrector()])
+
+from stct import LabelCorrector, noise
+from stct.blocks import TILE
+
+METHODS = ["loo", "split", "paper"]
+
+
+@parametrize_with_checks([LabelCorrector(), LabelCorrector(method="split")])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def blobs(n=600, classes=3, d=6, rate=0.3, seed=0):
+    """Embeddings in well separated groups, labels with symmetric noise."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, n)
+    X = rng.normal(size=(n, d)) + 6.0 * rng.normal(size=(classes, d))[truth]
+    given = noise.symmetric(truth, classes, rate, rng).labels
+    return X, given, truth
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, truth = load_digits(return_X_y=True)
+    given = noise.symmetric(truth, 10, 0.5, np.random.default_rng(0)).labels
+    return X, given, truth
+
+
+@pytest.mark.parametrize("method", ["loo", "split"])
+def test_labels_get_better(method, digits):
+    X, given, truth = digits
+    labels = LabelCorrector(method, random_state=0).fit_correct(X, given)
+    assert (given == truth).mean() < 0.57
+    assert (labels == truth).mean() > 0.85
+
+
+def test_paper_method_changes_next_to_nothing(digits):
+    X, given, _ = digits
+    labels = LabelCorrector("paper", random_state=0).fit_correct(X, given)
+    assert (labels == given).mean() > 0.99
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fitted_attributes_agree_with_each_other(method):
+    X, given, _ = blobs()
+    names = np.array(["ant", "bee", "cow"])[given]
+    m = LabelCorrector(method, min_odds=3.0, random_state=0).fit(X, names)
+    n, C = len(X), 3
+    Q = m.label_distributions_
+    assert Q.shape == (n, C)
+    np.testing.assert_allclose(Q.sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(m.transition_matrix_.sum(axis=1), 1.0)
+    assert m.classes_.tolist() == ["ant", "bee", "cow"]
+    assert m.labels_.dtype == names.dtype
+    column = np.searchsorted(m.classes_, m.labels_)
+    np.testing.assert_allclose(m.confidence_, Q[np.arange(n), column])
+    changed = m.labels_ != names
+    assert (changed == (m.action_ == "relabel")).all()
+    assert set(m.action_) <= {"keep", "relabel", "abstain"}
+    e = m.estimated_accuracy_
+    assert m.noise_rate_ == pytest.approx(1.0 - e.before)
+    assert e.before_interval[0] <= e.before <= e.before_interval[1]
+    assert e.after_interval[0] <= e.after <= e.after_interval[1]
+    assert m.learnable_.shape == (C,)
+    assert m.n_iter_ >= 1
+    assert m.termination_condition_ in {"agreement", "coverage", "max_rounds"}
+
+
+def test_higher_odds_relabel_fewer_and_abstain_more(digits):
+    X, given, _ = digits
+    counts = []
+    for odds in (1.0, 3.0, 30.0):
+        action = LabelCorrector(min_odds=odds).fit(X, given).action_
+        counts.append(((action == "relabel").sum(), (action == "abstain").sum()))
+    relabelled, abstained = zip(*counts, strict=True)
+    assert relabelled[0] > relabelled[1] > relabelled[2] > 0
+    assert abstained[0] < abstained[1] < abstained[2]
+
+
+def test_new_rows_are_predicted():
+    X, given, truth = blobs(900)
+    m = LabelCorrector().fit(X[:600], given[:600])
+    assert (m.predict(X[600:]) == truth[600:]).mean() > 0.95
+    P = m.predict_proba(X[600:])
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["x", "y", "z"],
+        ["ünïcode", "", " spaced\n"],
+        [10, 2, -1],
+        [0.5, 1.0, 1.5],
+        [("a", 1), ("b", 2), ("c", 3)],
+        ["a", 1, 2.5],
+    ],
+    ids=["text", "odd text", "integers", "floats", "tuples", "mixed"],
+)
+def test_labels_of_any_type_come_back_in_that_type(labels):
+    X, given, truth = blobs()
+    y = [labels[c] for c in given]
+    m = LabelCorrector().fit(X, y)
+    expected = [labels[c] for c in truth]
+    got = m.labels_.tolist()
+    assert np.mean([a == b for a, b in zip(got, expected, strict=True)]) > 0.97
+    assert {type(a) for a in got} == {type(a) for a in expected}
+
+
+def test_boolean_and_pandas_labels():
+    X, given, truth = blobs(classes=2)
+    m = LabelCorrector().fit(pd.DataFrame(X).add_prefix("c"), given.astype(bool))
+    assert m.labels_.dtype == bool
+    assert (m.labels_ == truth.astype(bool)).mean() > 0.97
+    for dtype in ("category", "string", "Int64"):
+        m = LabelCorrector().fit(X, pd.Series(given.astype(str)).astype(dtype))
+        assert (m.labels_.astype(int) == truth).mean() > 0.97
+
+
+def test_missing_labels_are_predicted_and_marked():
+    X, given, truth = blobs()
+    y = np.array(["a", "b", "c"], dtype=object)[given]
+    y[:50], y[50:80], y[80:90] = None, np.nan, pd.NA
+    m = LabelCorrector().fit(X, y)
+    assert (m.action_[:90] == "fill").all()
+    assert (m.action_[90:] != "fill").all()
+    assert (m.labels_[:90] == np.array(["a", "b", "c"])[truth[:90]]).mean() > 0.95
+    assert any("90 rows had no label" in note for note in m.notes_)
+
+
+def test_locked_rows_never_move_and_are_certain(digits):
+    X, given, truth = digits
+    locked = np.zeros(len(X), bool)
+    locked[:300] = True
+    y = np.where(locked, truth, given)
+    y[0] = (truth[0] + 1) % 10  # a person says so, whatever the features say
+    m = LabelCorrector().fit(X, y, locked=locked)
+    np.testing.assert_array_equal(m.labels_[locked], y[locked])
+    assert (m.confidence_[locked] == 1.0).all()
+    assert (m.action_[locked] == "keep").all()
+    assert (m.action_[~locked] == "relabel").any()
+
+
+def test_probabilities_of_another_model(digits):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_predict
+
+    X, given, truth = digits
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
+    P = cross_val_predict(model, X, given, method="predict_proba")
+    m = LabelCorrector().fit(pred_probs=P, y=given)
+    assert (m.labels_ == truth).mean() > (P.argmax(1) == truth).mean() - 0.01
+    assert (m.labels_ == truth).mean() > 0.88
+    with pytest.raises(ValueError, match="no model for new rows"):
+        m.predict(X)
+    frame = pd.DataFrame(P[:, ::-1], columns=range(9, -1, -1))
+    again = LabelCorrector().fit(pred_probs=frame, y=given)
+    np.testing.assert_array_equal(again.labels_, m.labels_)
+
+
+def test_memorised_probabilities_are_warned_about():
+    _, given, _ = blobs()
+    with pytest.warns(UserWarning, match="out-of-fold"):
+        LabelCorrector().fit(pred_probs=np.eye(3)[given], y=given)
+
+
+@pytest.mark.parametrize(
+    ("P", "message"),
+    [
+        (np.ones((600, 4)), "4 columns but y has 3"),
+        (np.full((600, 3), np.nan), "finite"),
+        (np.ones(600), "2-d"),
+        (np.ones((10, 3)), "10 rows"),
+        (pd.DataFrame(np.ones((600, 3)), columns=["a", "b", "c"]), "no column for 0"),
+    ],
+)
+def test_bad_probabilities(P, message):
+    _, given, _ = blobs()
+    with pytest.raises(ValueError, match=message):
+        LabelCorrector().fit(pred_probs=P, y=given)
+
+
+# Invariances
+
+
+@pytest.fixture(scope="module")
+def weak():
+    """Overlapping groups: rows near the border are there to flip."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 4, 3 * TILE)
+    X = rng.normal(size=(len(truth), 12)) + 1.5 * rng.normal(size=(4, 12))[truth]
+    given = noise.symmetric(truth, 4, 0.3, rng).labels
+    return X, given
+
+
+def test_order_of_rows_does_not_matter(weak):
+    X, y = weak
+    order = np.random.default_rng(0).permutation(len(X))
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X[order], y[order])
+    np.testing.assert_array_equal(a.labels_[order], b.labels_)
+    np.testing.assert_array_equal(a.action_[order], b.action_)
+
+
+def test_names_of_classes_do_not_matter(weak):
+    X, y = weak
+    names = np.array(["d", "a", "c", "b"])
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X, names[y])
+    np.testing.assert_array_equal(names[a.labels_], b.labels_)
+    np.testing.assert_array_equal(a.action_, b.action_)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 0.1, 1e12])
+def test_scale_does_not_matter(weak, scale):
+    X, y = weak
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X * scale, y)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+
+
+def test_extreme_scales_survive_in_float32(weak):
+    X, y = weak
+    a = LabelCorrector().fit(X.astype(np.float32), y)
+    for scale in (1e-30, 1e30):
+        b = LabelCorrector().fit((X * scale).astype(np.float32), y)
+        assert (a.labels_ == b.labels_).mean() > 0.999
+
+
+def test_shift_does_not_matter(weak):
+    X, y = weak
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X + 100.0, y)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+
+
+def test_rotation_does_not_matter(weak):
+    X, y = weak
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X @ rotation, y)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_same_seed_same_bits_for_any_number_of_threads(weak, method):
+    X, y = weak
+    fits = [
+        LabelCorrector(method, n_jobs=jobs, random_state=7).fit(X, y)
+        for jobs in (1, 2, None)
+    ]
+    for other in fits[1:]:
+        np.testing.assert_array_equal(
+            fits[0].label_distributions_, other.label_distributions_
+        )
+
+
+def test_memory_maps_and_float16_are_fine(tmp_path, weak):
+    X, y = weak
+    np.save(tmp_path / "x.npy", X.astype(np.float16))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    a = LabelCorrector().fit(mapped, y)
+    b = LabelCorrector().fit(X.astype(np.float16).astype(np.float32), y)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+
+
+def test_works_in_a_pipeline_and_clones_and_pickles():
+    X, given, truth = blobs()
+    pipeline = make_pipeline(StandardScaler(), LabelCorrector(min_odds=2.0))
+    assert (pipeline.fit(X, given).predict(X) == truth).mean() > 0.95
+    corrector = clone(pipeline[-1])
+    assert corrector.min_odds == 2.0
+    assert not hasattr(corrector, "labels_")
+    restored = pickle.loads(pickle.dumps(pipeline))
+    np.testing.assert_array_equal(restored[-1].labels_, pipeline[-1].labels_)
+
+
+# Input that is unusual but fine
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_more_columns_than_rows(method):
+    X, given, truth = blobs(n=60, d=200, classes=2)
+    m = LabelCorrector(method, random_state=0).fit(X, given)
+    assert (m.labels_ == truth).mean() >= (given == truth).mean()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_constant_and_duplicate_columns_and_rows(method):
+    X, given, truth = blobs()
+    X = np.column_stack([X, X[:, 0], np.full(len(X), 7.0)])
+    X, given, truth = np.tile(X, (2, 1)), np.tile(given, 2), np.tile(truth, 2)
+    m = LabelCorrector(method, random_state=0).fit(X, given)
+    assert (m.labels_ == truth).mean() >= (given == truth).mean()
+    assert "1 of 8 columns are constant" in m.notes_
+
+
+def test_all_columns_constant_changes_nothing():
+    _, given, _ = blobs()
+    m = LabelCorrector().fit(np.ones((len(given), 4)), given)
+    np.testing.assert_array_equal(m.labels_, given)
+
+
+def test_classes_of_one_row_and_more_classes_than_can_be_learnt():
+    X, given, _ = blobs(n=200)
+    y = given.astype(str).astype(object)
+    y[:5] = ["p", "q", "r", "s", "t"]
+    m = LabelCorrector().fit(X, y)
+    assert any("fewer than 10 rows" in note for note in m.notes_)
+    LabelCorrector().fit(X, np.arange(len(X)))  # every row its own class
+
+
+def test_clean_labels_are_left_alone():
+    X, _, truth = blobs(n=2000)
+    m = LabelCorrector().fit(X, truth)
+    assert (m.labels_ == truth).mean() > 0.998
+    assert m.noise_rate_ < 0.01
+
+
+# Input that cannot be used
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+        (lambda X, y: (X[:-1], y), "599 rows but y has 600"),
+        (lambda X, y: (X, np.zeros(600)), "one class only"),
+        (lambda X, y: (X, np.full(600, np.nan)), "no labels"),
+        (lambda X, y: (X[:, 0], y), "1D array"),
+        (lambda X, y: (X.astype(str), y), "could not convert|dtype"),
+        (lambda X, y: (X, np.column_stack([y, y])), "one label per row"),
+        (lambda X, y: (None, y), "one of the two"),
+        (lambda X, y: (X, None), "requires y"),
+    ],
+)
+def test_bad_input_is_a_value_error(change, message):
+    X, y, _ = blobs()
+    bad_X, bad_y = change(X, y)
+    if isinstance(bad_X, np.ndarray) and bad_X.dtype.kind == "U":
+        bad_X[0, 0] = "cat"
+    with pytest.raises(ValueError, match=message):
+        LabelCorrector().fit(bad_X, bad_y)
+
+
+def test_infinite_embeddings_name_their_rows():
+    X, y, _ = blobs()
+    X[[3, 17], 0] = np.nan, np.inf
+    with pytest.raises(ValueError, match=r"2 of 600 rows \(row 3, 17\)"):
+        LabelCorrector().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"method": "magic"},
+        {"min_odds": 0.5},
+        {"val_ratio": 1.0},
+        {"step_size": 0.0},
+        {"agreement": 1.5},
+        {"coverage": 1.0},
+    ],
+)
+def test_bad_parameters_are_refused_in_fit(parameters):
+    X, y, _ = blobs()
+    corrector = LabelCorrector(**parameters)
+    with pytest.raises(ValueError, match=next(iter(parameters))):
+        corrector.fit(X, y)
+
+
+def test_bad_locks_are_refused():
+    X, y, _ = blobs()
+    with pytest.raises(ValueError, match="one boolean per row"):
+        LabelCorrector().fit(X, y, locked=[1, 2])
+    unlabelled = y.astype(float)
+    unlabelled[4] = np.nan
+    locked = np.ones(len(y), bool)
+    with pytest.raises(ValueError, match="row 4"):
+        LabelCorrector().fit(X, unlabelled, locked=locked)
+
+
+def test_import_brings_no_torch():
+    code = "import stct, stct.cli, sys; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

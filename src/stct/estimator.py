@@ -165,8 +165,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             _check_finite(X, self.n_jobs)
         encoded, P = _encode(y, pred_probs)
-        num_rows = len(X if P is None else P)
-        _check_labels(encoded, num_rows)
+        _check_labels(encoded, len(X if P is None else P))
         fixed = _check_locked(locked, encoded.codes)
         report = progress or _silent
         with single_blas_thread():
@@ -272,6 +271,7 @@ def _encode(
     P = np.asarray(pred_probs)
     if P.ndim != 2 or P.dtype.kind not in "fiu":
         raise ValueError(f"pred_probs must be 2-d numbers, got {P.dtype} {P.shape}")
+    _check_labels(encoded, len(P))
     if hasattr(pred_probs, "columns"):
         names = encode(list(pred_probs.columns))
         lookup = {label: code for code, label in enumerate(names.classes)}
@@ -318,8 +318,8 @@ def _check_finite(X: Floats, num_threads: int | None) -> None:
 def _check_labels(encoded: EncodedLabels, num_rows: int) -> None:
     if len(encoded.codes) != num_rows:
         raise ValueError(
-            f"X has {num_rows} rows but y has {len(encoded.codes)} labels; "
-            "there must be one label per row"
+            f"there are {num_rows} rows but y has {len(encoded.codes)} labels; "
+            "every row needs one"
         )
     if len(encoded.classes) < 2:
         found = f"one class only ({_few(encoded.classes)})"

@@ -52,6 +52,7 @@ def decode(encoded: EncodedLabels, codes: Ints) -> NDArray[Any]:
 
 def _as_array(y: ArrayLike) -> NDArray[Any]:
     """Give a 1-d array without turning mixed types into text."""
+    values: NDArray[Any]
     if isinstance(y, pd.Series | pd.Index):
         values = y.to_numpy()
     elif isinstance(y, list | tuple):

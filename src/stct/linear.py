@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.blocks import map_tiles
+from stct.blocks import TILE, map_tiles
 
 Floats = NDArray[np.floating]
 Result = TypeVar("Result")
@@ -88,8 +88,13 @@ class RidgePath:
         self._num_labelled = int(labelled.sum())
         # float16 and integers are widened, float64 keeps its precision.
         self._dtype = np.result_type(H.dtype, np.float32)
-        first = np.flatnonzero(labelled)[:1]
-        self._mean = np.asarray(H[first[0]], dtype=self._dtype)  # refined below
+        # A row to start the mean from, and a power of two that keeps squares in range.
+        start = int(np.argmax(labelled))
+        self._mean = np.asarray(H[start], dtype=self._dtype)
+        self._scale = 1.0
+        spread = float(np.abs(self._centred(slice(start, start + TILE))).max())
+        if spread > 0.0:
+            self._scale = float(2.0 ** -np.floor(np.log2(spread)))
         if H.shape[1] > self._num_labelled:
             self._values, self._vectors = self._axes_of_few_rows()
         else:
@@ -118,12 +123,14 @@ class RidgePath:
         scores = np.empty(Y.shape, self._dtype)
         for rows, S in self._loo(models[best : best + 1], label_mean, Y):
             scores[rows] = S[0]
-        W = models[best][0]
+        W = models[best][0] * self._scale
         return RidgeFit(scores, W, label_mean - self._mean @ W, STRENGTHS[best])
 
     def _centred(self, rows: slice) -> Floats:
         H: Floats = np.asarray(self._H[rows], dtype=self._dtype)
-        return np.asarray(H - self._mean)
+        H = H - self._mean
+        H *= self._scale
+        return H
 
     def _axes_of_many_rows(self) -> tuple[Floats, Floats]:
         """Eigenvalues and -vectors of the centred Gram matrix, summed over tiles."""
@@ -139,7 +146,7 @@ class RidgePath:
             G += tile_G
         offset = total / self._num_labelled
         G -= self._num_labelled * np.outer(offset, offset)
-        self._mean = (self._mean + offset).astype(self._dtype)
+        self._mean = (self._mean + offset / self._scale).astype(self._dtype)
         values, V = np.linalg.eigh(G)
         real = values > _cutoff(values, self._dtype)
         return values[real], V[:, real]
@@ -149,7 +156,7 @@ class RidgePath:
         H = np.asarray(self._H[self._labelled], dtype=np.float64)
         mean = H.mean(axis=0)
         self._mean = mean.astype(self._dtype)
-        _, s, Vt = np.linalg.svd(H - mean, full_matrices=False)
+        _, s, Vt = np.linalg.svd((H - mean) * self._scale, full_matrices=False)
         values = s**2
         real = values > _cutoff(values, self._dtype)
         return values[real], Vt[real].T

@@ -1,0 +1,26 @@
+import threading
+
+import pytest
+
+from stct.blocks import TILE, map_tiles
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 5])
+@pytest.mark.parametrize("num_rows", [1, TILE, TILE + 1, 7 * TILE + 3])
+def test_tiles_cover_all_rows_once_in_order(num_threads, num_rows):
+    tiles = list(map_tiles(lambda rows: rows, num_rows, num_threads=num_threads))
+    rows = [i for tile in tiles for i in range(tile.start, tile.stop)]
+    assert rows == list(range(num_rows))
+
+
+def test_work_is_spread_over_threads():
+    both_at_once = threading.Barrier(2, timeout=30)
+    list(map_tiles(lambda rows: both_at_once.wait(), 2 * TILE, num_threads=2))
+
+
+def test_an_error_in_a_tile_reaches_the_caller():
+    def fail(rows):
+        raise RuntimeError(rows.start)
+
+    with pytest.raises(RuntimeError, match="0"):
+        list(map_tiles(fail, 5 * TILE, num_threads=2))

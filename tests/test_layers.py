@@ -1,0 +1,60 @@
+"""One-way imports, light imports, and a small public surface."""
+
+import ast
+from pathlib import Path
+
+import stct
+
+SOURCE = Path(stct.__file__).parent
+
+# A module imports only from modules of lower rank.
+RANK = {
+    "blocks": 0,
+    "noise": 0,
+    "labels": 0,
+    "linear": 1,
+    "transition": 1,
+    "correction": 2,
+    "leave_one_out": 3,
+    "nmc": 4,
+    "estimator": 5,
+    "__init__": 6,
+    "data": 7,
+    "console": 7,
+    "demo": 8,
+    "cli": 9,
+    "__main__": 10,
+}
+
+
+def name_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            parts = node.module.split(".")
+            if parts[0] == "stct":
+                yield from [parts[1]] if parts[1:] else [a.name for a in node.names]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("stct."):
+                    yield alias.name.split(".")[1]
+
+
+def test_every_module_has_a_rank():
+    assert {name_of(path) for path in SOURCE.rglob("*.py")} == set(RANK)
+
+
+def test_imports_go_one_way():
+    for path in SOURCE.rglob("*.py"):
+        module = name_of(path)
+        for other in imported(path):
+            other = other if other in RANK else "__init__"
+            same_package = module == other == "data"
+            assert same_package or RANK[other] < RANK[module], (path.name, other)
+
+
+def test_public_names():
+    assert sorted(stct.__all__) == ["LabelCorrector", "__version__"]
