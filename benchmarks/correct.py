@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from stct import LabelCorrector, noise
 
 Array = NDArray
-NOISES = "symmetric:0.2 symmetric:0.5 symmetric:0.8 symmetric:0.9 asymmetric:0.2 asymmetric:0.4"
+NOISES = [f"symmetric:{rate}" for rate in (0.2, 0.5, 0.8, 0.9)]
+NOISES += ["asymmetric:0.2", "asymmetric:0.4"]
 
 
 def given_labels(H: Array, y: Array, C: int) -> Array:
@@ -55,7 +56,7 @@ def knn_vote(H: Array, y: Array, C: int, k: int = 50) -> Array:
 
 
 def cleanlab(H: Array, y: Array, C: int) -> Array:
-    """cleanlab's own recipe: out-of-fold logistic regression, flagged rows change."""
+    """Cleanlab's own recipe: out-of-fold logistic regression, flagged rows change."""
     from cleanlab.filter import find_label_issues
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict
@@ -63,8 +64,8 @@ def cleanlab(H: Array, y: Array, C: int) -> Array:
     from sklearn.preprocessing import StandardScaler
 
     model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
-    P = cross_val_predict(model, H, y, cv=5, method="predict_proba", n_jobs=2)
-    return np.where(find_label_issues(y, P), P.argmax(axis=1), y)
+    P = cross_val_predict(model, H, y, cv=5, method="predict_proba")
+    return np.where(find_label_issues(y, P, n_jobs=1), P.argmax(axis=1), y)
 
 
 def corrector(method: str) -> Callable[[Array, Array, int], Array]:
@@ -161,7 +162,7 @@ def gram_seconds(H: Array, repeats: int = 7) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--embeddings", help="npz with train, y_train, human_*")
-    parser.add_argument("--noise", nargs="*", default=NOISES.split())
+    parser.add_argument("--noise", nargs="*", default=NOISES)
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--columns", type=int, help="use the first columns only")

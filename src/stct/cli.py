@@ -1,0 +1,323 @@
+"""The ``stct`` command: thin functions over `stct.data` and `LabelCorrector`.
+
+Heavy imports wait inside the commands so that ``stct --help`` answers at once.
+"""
+
+import json
+import sys
+import time
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+
+from stct import options
+
+app = typer.Typer(
+    name="stct",
+    help="Correct noisy labels from embeddings, without clean data.",
+    epilog="Start with 'stct demo', then 'stct correct --help'.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+def main() -> None:
+    """Run the command; an error is one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # labels in any script
+    try:
+        app(prog_name="stct")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except MemoryError as error:
+        _fail(f"out of memory {error}")
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}")
+    except ValueError as error:
+        _fail(str(error))
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"stct: error: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _stct(version: options.Version = False) -> None:
+    if version:
+        from stct import __version__
+
+        print(f"stct {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def correct(
+    table: options.TableFile,
+    embeddings: options.EmbeddingsFile = None,
+    embeddings_column: options.EmbeddingsColumn = None,
+    label_column: options.LabelColumn = "label",
+    id_column: options.IdColumn = None,
+    locked_column: options.LockedColumn = None,
+    method: options.MethodChoice = options.Method.LOO,
+    min_odds: options.MinOdds = 1.0,
+    seed: options.Seed = 0,
+    output: options.OutFolder = Path("stct-output"),
+    overwrite: options.OverwriteFolder = False,
+    quiet: options.Quiet = False,
+    json_output: options.AsJson = False,
+) -> None:
+    """Correct the labels of TABLE from an embedding of every row.
+
+    [bold]Examples[/bold]
+
+    stct correct photos.csv --embeddings photos.npy
+
+    stct correct reviews.jsonl --embeddings-column vector --label-column stars
+
+    stct correct photos.parquet --embeddings clip.npz --min-odds 3 -o careful
+
+    [bold]DIR gets four files, or none[/bold]
+
+    labels.* (the format of TABLE): id, given, label, confidence, action (keep,
+    relabel, abstain, or fill where the label was missing), then your other columns.
+
+    patch.csv: the changed rows only, for 'stct apply' and 'stct revert'.
+
+    soft_labels.npz: ids, classes, and the probability of every class for every row.
+
+    summary.json: everything estimated, all settings, versions and seconds.
+    """
+    from stct.console import progress, show_summary
+    from stct.data.outputs import check_folder, whole_folder
+    from stct.data.results import as_json, read_inputs, write_results
+
+    start = time.perf_counter()
+    check_folder(output, overwrite=overwrite)
+    inputs = read_inputs(
+        table,
+        embeddings=embeddings,
+        embeddings_column=embeddings_column,
+        label_column=label_column,
+        id_column=id_column,
+        locked_column=locked_column,
+    )
+    from stct import LabelCorrector
+
+    corrector = LabelCorrector(method.value, min_odds=min_odds, random_state=seed)
+    with progress("Correcting", quiet=quiet or json_output) as report:
+        corrector.fit(
+            inputs.embeddings, inputs.targets, locked=inputs.locked, progress=report
+        )
+    with whole_folder(output, overwrite=overwrite) as folder:
+        seconds = time.perf_counter() - start
+        summary = write_results(folder, inputs, corrector, seconds=seconds)
+    if json_output:
+        print(as_json(summary), end="")
+    elif not quiet:
+        show_summary(summary, output)
+
+
+@app.command()
+def apply(
+    patch: options.PatchFile,
+    table: options.TableFile,
+    output: options.OutFile,
+    label_column: options.LabelColumn = "label",
+    id_column: options.IdColumn = None,
+    skip_conflicts: options.SkipConflicts = False,
+    overwrite: options.OverwriteFile = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write TABLE with the changes of PATCH made.
+
+    A row whose label is not the 'old' one of PATCH is a conflict: it is listed and
+    never overwritten.
+
+    stct apply stct-output/patch.csv photos.csv -o photos-corrected.csv
+    """
+    _patch(
+        patch,
+        table,
+        output,
+        label_column=label_column,
+        id_column=id_column,
+        back=False,
+        skip_conflicts=skip_conflicts,
+        overwrite=overwrite,
+        quiet=quiet,
+    )
+
+
+@app.command()
+def revert(
+    patch: options.PatchFile,
+    table: options.TableFile,
+    output: options.OutFile,
+    label_column: options.LabelColumn = "label",
+    id_column: options.IdColumn = None,
+    skip_conflicts: options.SkipConflicts = False,
+    overwrite: options.OverwriteFile = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write TABLE with the changes of PATCH taken back: the inverse of 'apply'.
+
+    A row whose label is not the 'new' one of PATCH is a conflict: it is listed and
+    never overwritten.
+
+    stct revert stct-output/patch.csv photos-corrected.csv -o photos-as-before.csv
+    """
+    _patch(
+        patch,
+        table,
+        output,
+        label_column=label_column,
+        id_column=id_column,
+        back=True,
+        skip_conflicts=skip_conflicts,
+        overwrite=overwrite,
+        quiet=quiet,
+    )
+
+
+def _patch(
+    patch: Path,
+    table_path: Path,
+    output: Path,
+    *,
+    label_column: str,
+    id_column: str | None,
+    back: bool,
+    skip_conflicts: bool,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    from stct.data.patches import apply_patch, describe, read_patch, reverse
+    from stct.data.tables import read_table
+
+    _check_output(output, table_path, overwrite=overwrite)
+    changes = read_patch(patch)
+    patched = apply_patch(
+        reverse(changes) if back else changes,
+        read_table(table_path),
+        table_path,
+        label_column=label_column,
+        id_column=id_column,
+    )
+    for line in describe(patched.conflicts):
+        print(line, file=sys.stderr)
+    if patched.conflicts and not skip_conflicts:
+        raise ValueError(
+            f"{table_path}: {len(patched.conflicts)} of {len(changes)} labels are not "
+            "what the patch expects; nothing was written (see --skip-conflicts)"
+        )
+    _write_table_file(output, patched.table, overwrite=overwrite)
+    if not quiet:
+        print(f"{patched.num_changed:,} labels changed in {output}")
+
+
+@app.command()
+def noise(
+    table: options.TableFile,
+    output: options.OutFile,
+    kind: options.KindChoice = options.Kind.SYMMETRIC,
+    rate: options.Rate = 0.5,
+    seed: options.Seed = 0,
+    flips: options.FlipMap = None,
+    matrix: options.MatrixFile = None,
+    embeddings: options.EmbeddingsFile = None,
+    embeddings_column: options.EmbeddingsColumn = None,
+    label_column: options.LabelColumn = "label",
+    id_column: options.IdColumn = None,
+    keep_clean: options.KeepClean = None,
+    overwrite: options.OverwriteFile = False,
+    quiet: options.Quiet = False,
+    json_output: options.AsJson = False,
+) -> None:
+    """Write TABLE with noise of a known kind in its labels, for experiments.
+
+    stct noise photos.csv --kind symmetric --rate 0.5 --seed 0 -o noisy.csv
+    """
+    from stct.data.columns import read_labels
+    from stct.data.embeddings import load_embeddings
+    from stct.data.noising import add_noise, keep_column
+    from stct.data.tables import read_table
+
+    _check_output(output, table, overwrite=overwrite)
+    clean = read_table(table)
+    labels = read_labels(clean, table, label_column)
+    vectors = None
+    if kind is options.Kind.INSTANCE:
+        vectors, _ = load_embeddings(
+            clean,
+            table,
+            file=embeddings,
+            column=embeddings_column,
+            id_column=id_column,
+        )
+    noisy = add_noise(
+        labels,
+        kind.value,
+        rate=rate,
+        seed=seed,
+        flips=flips,
+        matrix=matrix,
+        embeddings=vectors,
+    )
+    result = clean.with_values(label_column, noisy.labels)
+    if keep_clean is not None:
+        result = keep_column(result, clean.columns[label_column], keep_clean)
+    _write_table_file(output, result, overwrite=overwrite)
+    rates = {"nominal_rate": noisy.nominal_rate, "actual_rate": noisy.actual_rate}
+    if json_output:
+        print(json.dumps({"kind": kind.value, "seed": seed, **rates}))
+    elif not quiet:
+        print(
+            f"{output}: {kind.value} noise, nominal rate {noisy.nominal_rate:.2%}, "
+            f"actual rate {noisy.actual_rate:.2%}"
+        )
+
+
+@app.command()
+def demo(
+    output: options.OutFolder = Path("demo-output"),
+    seed: options.Seed = 0,
+    overwrite: options.OverwriteFolder = False,
+) -> None:
+    """Correct 1,797 handwritten digits of which half have a random label.
+
+    Takes a few seconds, downloads nothing, and leaves the noisy table, its embeddings
+    and all outputs in DIR.
+    """
+    from stct.console import show_facts
+    from stct.demo import run_demo
+
+    result = run_demo(output, overwrite=overwrite, seed=seed)
+    show_facts("1,797 digits, half of the labels drawn at random:", result.facts)
+    print("For example")
+    for line in result.examples:
+        print(f"  {line}")
+    print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
+
+
+def _check_output(output: Path, table: Path, *, overwrite: bool) -> None:
+    from stct.data.outputs import check_file
+    from stct.data.tables import table_format
+
+    if output.suffix.lower() != f".{table_format(table)}":
+        raise ValueError(f"{output}: must end in .{table_format(table)} like {table}")
+    check_file(output, overwrite=overwrite)
+
+
+def _write_table_file(output: Path, table: Any, *, overwrite: bool) -> None:
+    from stct.data.outputs import whole_file
+    from stct.data.tables import write_table
+
+    with whole_file(output, overwrite=overwrite) as path:
+        write_table(path, table)

@@ -1,0 +1,116 @@
+"""What the commands show to people: progress on stderr, a short table on stdout."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+_SHOW_AFTER = 2.0  # seconds
+_MOVES_SHOWN = 5
+_LONGEST_LABEL = 40
+
+
+@contextmanager
+def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
+    """Give a function that takes the share done and shows it with the time left.
+
+    Nothing appears in the first two seconds. Where stderr is no terminal, one plain
+    line takes the place of the bar.
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:.0f}%, {task.fields[left]}"),
+        console=console,
+        transient=True,
+    )
+    start = time.monotonic()
+    said = False
+
+    def report(done: float) -> None:
+        nonlocal said
+        elapsed = time.monotonic() - start
+        if quiet or elapsed < _SHOW_AFTER or not 0.0 < done < 1.0:
+            return
+        left = f"about {elapsed * (1.0 - done) / done:.0f} s left"
+        if not console.is_terminal:
+            if not said:
+                print(f"{what}: {done:.0%}, {left}", file=sys.stderr, flush=True)
+        else:
+            if not said:
+                bar.start()
+                bar.add_task(what, total=1.0, left=left)
+            bar.update(bar.task_ids[0], completed=done, left=left)
+        said = True
+
+    try:
+        yield report
+    finally:
+        if bar.task_ids:
+            bar.stop()
+
+
+def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
+    """Print what a correction found and where its files are."""
+    accuracy = summary["estimated_accuracy"]
+    actions = summary["actions"]
+    rows = summary["rows"]
+    facts = {
+        "rows": f"{rows:,} in {summary['classes']:,} classes",
+        "estimated wrong before": _wrong("before", accuracy),
+        "estimated wrong after": _wrong("after", accuracy),
+        "kept": _share(actions["keep"], rows),
+        "relabelled": _share(actions["relabel"], rows),
+        "abstained": f"{_share(actions['abstain'], rows)}: too close, label unchanged",
+    }
+    if actions["fill"]:
+        facts["filled"] = f"{_share(actions['fill'], rows)}: had no label"
+    moves = summary["most_common_corrections"][:_MOVES_SHOWN]
+    lines = [f"{show(m['from'])} -> {show(m['to'])}  {m['rows']:,}" for m in moves]
+    if lines:
+        facts["most common corrections"] = "\n".join(lines)
+    for i, note in enumerate(summary["notes"]):
+        facts["note" if i == 0 else f"note {i + 1}"] = note
+    facts["files"] = f"{folder}: {', '.join(summary['files'])}"
+    show_facts(f"Corrected in {summary['seconds']:.1f} s", facts)
+
+
+def show_facts(title: str, facts: Mapping[str, str]) -> None:
+    """Print a title and a two-column table."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, value)
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as lines:
+        console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    print(title)
+    for line in lines.get().splitlines():
+        print(line.rstrip())
+
+
+def show(label: Any) -> str:
+    """Give a label as short printable text."""
+    text = str(label)
+    text = text if text.isprintable() and text.strip() == text else repr(text)
+    long = len(text) > _LONGEST_LABEL
+    return text[: _LONGEST_LABEL - 3] + "..." if long else text
+
+
+def _share(count: int, rows: int) -> str:
+    return f"{count:,} ({count / rows:.1%})"
+
+
+def _wrong(when: str, accuracy: Mapping[str, Any]) -> str:
+    """Turn an accuracy and its interval into a share of wrong labels."""
+    low, high = accuracy[f"{when}_interval"]
+    return f"{1 - accuracy[when]:.1%} (between {1 - high:.1%} and {1 - low:.1%})"

@@ -1,0 +1,269 @@
+"""Embeddings from .npy, .npz or .parquet files, or from a list column of the table.
+
+Nothing here ever unpickles: an array of Python objects is an error.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.data.columns import check_ids, ids_as_text, name_a_few, read_ids
+from stct.data.list_columns import column_of_lists, from_arrow_lists, is_list
+from stct.data.tables import Table, read_table, require_column
+
+Array = NDArray[Any]
+
+_MEMORY_MAP_FROM = 256 * 2**20  # bytes; a smaller .npy file is read into memory
+_CHECK_ROWS = 65_536
+
+
+def load_embeddings(
+    table: Table,
+    table_path: Path,
+    *,
+    file: Path | None,
+    column: str | None,
+    id_column: str | None,
+) -> tuple[Array, list[str]]:
+    """Give the embeddings (n, d) of a table's rows, and notes about them.
+
+    From ``file`` if there is one (there ``column`` chooses an array or column of the
+    file), and otherwise from the list column ``column`` of the table.
+    """
+    if file is None:
+        if column is None:
+            raise ValueError(
+                "no embeddings: give --embeddings FILE, or --embeddings-column NAME "
+                "for a list column of the table"
+            )
+        require_column(table, table_path, column, "--embeddings-column")
+        where = f"{table_path}: column {column!r}"
+        return _checked(column_of_lists(table, column, where), where), []
+    embeddings = read_embeddings(file, column=column, id_column=id_column)
+    name, ids = read_ids(table, table_path, id_column)
+    texts = None if name is None else [str(i) for i in ids]
+    notes = []
+    if texts is None and embeddings.ids is not None:
+        notes.append(
+            f"{file.name} has ids but the table has none: matched by row order"
+        )
+    return align(embeddings, file, texts, table.num_rows), notes
+
+
+class Embeddings(NamedTuple):
+    """One row of numbers for each id, or for each row of the table without ids."""
+
+    values: Array  # (n, d)
+    ids: list[str] | None
+
+
+def read_embeddings(
+    path: Path, *, column: str | None = None, id_column: str | None = None
+) -> Embeddings:
+    """Read an embedding file.
+
+    Parameters
+    ----------
+    path : Path
+        ``.npy``: one 2-d array. ``.npz``: the array ``embeddings``, or the only 2-d
+        array, with optional 1-d ``ids``. ``.parquet``: one list column, or else
+        every numeric column, with optional ids.
+    column : str, optional
+        The array of an .npz or the list column of a .parquet file to take.
+    id_column : str, optional
+        Name of the id column of a .parquet file; ``id`` is tried after it.
+    """
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{path}: embeddings must end in .npy, .npz or .parquet, "
+            f"got {path.suffix or 'no ending'!r}"
+        )
+    values, ids = reader(path, column, id_column)
+    if ids is not None:
+        if len(ids) != len(values):
+            raise ValueError(f"{path}: {len(ids)} ids for {len(values)} embeddings")
+        check_ids(ids, str(path))
+    return Embeddings(_checked(values, str(path)), ids)
+
+
+def align(
+    embeddings: Embeddings, path: Path, ids: Sequence[str] | None, num_rows: int
+) -> Array:
+    """Bring embeddings into the order of the table.
+
+    Joined by id when both sides have ids, as exact text; otherwise by row, and then
+    the row counts must agree.
+    """
+    values = embeddings.values
+    if ids is None or embeddings.ids is None:
+        if len(values) != num_rows:
+            raise ValueError(
+                f"{path}: {len(values)} embeddings for {num_rows} rows of the table; "
+                "without ids on both sides the counts must agree"
+            )
+        return values
+    place = {name: i for i, name in enumerate(embeddings.ids)}
+    without = [name for name in ids if name not in place]
+    if without:
+        raise ValueError(f"{path}: no embedding for table ids {name_a_few(without)}")
+    if len(place) > len(ids):
+        known = set(ids)
+        extra = [name for name in embeddings.ids if name not in known]
+        raise ValueError(f"{path}: ids that the table lacks: {name_a_few(extra)}")
+    order = np.array([place[name] for name in ids], dtype=np.intp)  # (n,)
+    in_order = np.array_equal(order, np.arange(len(order)))
+    return values if in_order else values[order]
+
+
+def _read_npy(
+    path: Path, column: str | None, id_column: str | None
+) -> tuple[Array, None]:
+    if column is not None:
+        raise ValueError(
+            f"{path}: a .npy file has no columns; drop --embeddings-column"
+        )
+    big = path.stat().st_size >= _MEMORY_MAP_FROM
+    try:
+        if big:
+            return np.lib.format.open_memmap(path, mode="r"), None
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False), None
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path}: {_why_not_array(path, error)}") from error
+
+
+def _why_not_array(path: Path, error: Exception) -> str:
+    if "object" in str(error).lower():
+        return "an array of Python objects (a pickle) is never loaded; save numbers"
+    with path.open("rb") as file:
+        if file.read(2)[:1] == b"\x80":
+            return "this is a pickle, which is never loaded; save with numpy.save"
+    return f"not a .npy file of numbers: {error}"
+
+
+def _read_npz(
+    path: Path, column: str | None, id_column: str | None
+) -> tuple[Array, list[str] | None]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            files = [n for n in archive.namelist() if n.endswith(".npy")]
+            names = [n.removesuffix(".npy") for n in files]
+            usual = "embeddings" if "embeddings" in names else None
+            name = column or usual or _only_matrix(archive, names)
+            if name not in names:
+                raise ValueError(f"no array {name!r}; it holds {', '.join(names)}")
+            values = _member(archive, name)
+            ids = _member(archive, "ids") if "ids" in names else None
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path}: {_why_not_archive(path)}") from error
+    except (ValueError, EOFError, zlib.error, RuntimeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if ids is None:
+        return values, None
+    if ids.ndim != 1 or ids.dtype.kind not in "iufU":
+        raise ValueError(f"{path}: ids must be 1-d numbers or text, got {_kind(ids)}")
+    return values, ids_as_text(ids.tolist(), f"{path}: ids")
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> Array:
+    with archive.open(f"{name}.npy") as file:
+        try:
+            return np.lib.format.read_array(file, allow_pickle=False)
+        except ValueError as error:
+            if "object" in str(error).lower():
+                raise ValueError(
+                    f"array {name!r} holds Python objects (a pickle), "
+                    "which are never loaded; save numbers or text"
+                ) from error
+            raise ValueError(f"array {name!r} is not readable: {error}") from error
+
+
+def _only_matrix(archive: zipfile.ZipFile, names: list[str]) -> str:
+    matrices = [name for name in names if _member(archive, name).ndim == 2]
+    if len(matrices) != 1:
+        raise ValueError(
+            "needs an array 'embeddings' or exactly one 2-d array; it holds "
+            f"{', '.join(names) or 'nothing'} (choose with --embeddings-column)"
+        )
+    return matrices[0]
+
+
+def _why_not_archive(path: Path) -> str:
+    with path.open("rb") as file:
+        if file.read(2)[:1] == b"\x80":
+            return "this is a pickle, which is never loaded; save with numpy.savez"
+    return "not a .npz file"
+
+
+def _read_parquet(
+    path: Path, column: str | None, id_column: str | None
+) -> tuple[Array, list[str] | None]:
+    import pyarrow as pa
+
+    table = read_table(path)
+    named = [n for n in (id_column, "id") if n in table.columns]
+    ids = None
+    if named:
+        ids = ids_as_text(table.values(named[0]), f"{path}: column {named[0]!r}")
+    # pandas stores an index of its own under this name; it is no embedding
+    rest = [
+        n for n in table.columns if n not in named[:1] and not n.startswith("__index_")
+    ]
+    lists = [n for n in rest if is_list(table.columns[n].type)]
+    if column is not None or len(lists) == 1:
+        name = column or lists[0]
+        if name not in lists:
+            raise ValueError(f"{path}: no list column {name!r}; it has {lists}")
+        where = f"{path}: column {name!r}"
+        return from_arrow_lists(table.columns[name], where), ids
+    if lists:
+        raise ValueError(
+            f"{path}: several list columns ({', '.join(lists)}); "
+            "choose one with --embeddings-column"
+        )
+    for n in rest:
+        kind = table.columns[n].type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            raise ValueError(
+                f"{path}: column {n!r} holds {kind}; embeddings are numbers (only the "
+                "id column may be something else)"
+            )
+    if not rest:
+        raise ValueError(f"{path}: no embedding columns")
+    arrays = [table.columns[n].to_numpy(zero_copy_only=False) for n in rest]
+    return np.column_stack(arrays), ids
+
+
+def _checked(values: Array, where: str) -> Array:
+    """Check shape, type and finite values; give 32- or 64-bit floats."""
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"{where}: embeddings must be numbers, got {_kind(values)}")
+    if values.ndim != 2 or (values.shape[1] == 0 and len(values)):
+        raise ValueError(
+            f"{where}: embeddings must be 2-d, one row of numbers for each row of the "
+            f"table, got {_kind(values)}"
+        )
+    if values.dtype not in (np.float32, np.float64):
+        small = values.dtype.itemsize <= 2
+        values = values.astype(np.float32 if small else np.float64)
+    bad: list[int] = []
+    for start in range(0, len(values), _CHECK_ROWS):
+        block = np.isfinite(values[start : start + _CHECK_ROWS]).all(axis=1)
+        bad.extend((start + np.flatnonzero(~block)).tolist())
+    if bad:
+        raise ValueError(
+            f"{where}: NaN or infinite values in rows (counting from 0) "
+            f"{name_a_few(bad)}; embeddings must be finite"
+        )
+    return values
+
+
+def _kind(values: Array) -> str:
+    return f"{values.dtype} of shape {values.shape}"

@@ -1,0 +1,115 @@
+"""The demonstration: 1,797 digits, half of the labels drawn at random, corrected.
+
+Run it with ``stct demo``. The digits come with scikit-learn; the features are the 64
+raw pixels. The truth is used to make the noise and to mark the result, never by the
+correction.
+"""
+
+import shlex
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct import noise
+from stct.data.outputs import whole_folder
+from stct.data.results import corrected_labels, read_inputs, write_results
+from stct.data.tables import Table, write_table
+from stct.estimator import LabelCorrector
+
+TABLE = "digits.csv"
+EMBEDDINGS = "digits.npy"
+RATE = 0.5
+_EXAMPLES_SHOWN = 5
+
+
+class Demo(NamedTuple):
+    """What the demonstration found, as lines of a table and of examples."""
+
+    facts: dict[str, str]
+    examples: list[str]
+    command: str
+
+
+def run_demo(folder: Path, *, overwrite: bool, seed: int) -> Demo:
+    """Make the noisy digits, correct them, and write everything to ``folder``."""
+    from sklearn.datasets import load_digits
+
+    pixels, digits = load_digits(return_X_y=True)  # (1797, 64), (1797,)
+    truth = digits.astype(np.intp)
+    noisy = noise.symmetric(truth, 10, RATE, np.random.default_rng(seed))
+    with whole_folder(folder, overwrite=overwrite) as temporary:
+        start = time.perf_counter()
+        _write_inputs(temporary, pixels, noisy.labels, truth)
+        inputs = read_inputs(temporary / TABLE, embeddings=temporary / EMBEDDINGS)
+        corrector = LabelCorrector(random_state=seed)
+        corrector.fit(inputs.embeddings, inputs.targets)
+        seconds = time.perf_counter() - start
+        write_results(
+            temporary,
+            inputs,
+            corrector,
+            seconds=seconds,
+            more_files=[TABLE, EMBEDDINGS],
+        )
+    labels = np.array(corrected_labels(inputs, corrector), dtype=int)
+    return Demo(
+        _facts(truth, noisy.labels, labels, corrector, seconds),
+        _examples(truth, noisy.labels, labels),
+        f"stct correct {shlex.quote(str(folder / TABLE))} "
+        f"--embeddings {shlex.quote(str(folder / EMBEDDINGS))}",
+    )
+
+
+def _write_inputs(
+    folder: Path, pixels: NDArray[Any], given: NDArray[Any], truth: NDArray[Any]
+) -> None:
+    columns = {
+        "id": [f"digit-{i:04d}" for i in range(len(truth))],
+        "label": [str(label) for label in given],
+        "truth": [str(label) for label in truth],
+    }
+    write_table(folder / TABLE, Table("csv", columns, len(truth)))
+    np.save(folder / EMBEDDINGS, pixels.astype(np.float32))
+
+
+def _facts(
+    truth: NDArray[Any],
+    given: NDArray[Any],
+    labels: NDArray[Any],
+    corrector: LabelCorrector,
+    seconds: float,
+) -> dict[str, str]:
+    wrong = given != truth
+    moved = labels != given
+    actions = corrector.action_
+    estimate = corrector.estimated_accuracy_
+    found = np.sum(wrong & moved)
+    return {
+        "right labels before": f"{np.mean(~wrong):.1%} (estimated without the truth: "
+        f"{estimate.before:.1%})",
+        "right labels after": f"{np.mean(labels == truth):.1%} (estimated without the "
+        f"truth: {estimate.after:.1%})",
+        "wrong labels found": f"{found:,} of {np.sum(wrong):,}",
+        "right labels moved": f"{np.sum(moved & ~wrong):,} of {np.sum(~wrong):,}",
+        "kept": f"{np.sum(actions == 'keep'):,}",
+        "relabelled": f"{np.sum(actions == 'relabel'):,}",
+        "abstained": f"{np.sum(actions == 'abstain'):,}",
+        "time": f"{seconds:.1f} s",
+    }
+
+
+def _examples(
+    truth: NDArray[Any], given: NDArray[Any], labels: NDArray[Any]
+) -> list[str]:
+    """Say what happened to a few moved rows, a mistake of ours among them."""
+    moved = np.flatnonzero(labels != given)
+    mistakes = moved[labels[moved] != truth[moved]][:1]
+    good = moved[labels[moved] == truth[moved]][: _EXAMPLES_SHOWN - len(mistakes)]
+    return [
+        f"row {i}: said {given[i]}, we say {labels[i]}, truth {truth[i]}"
+        + ("" if labels[i] == truth[i] else " (our mistake)")
+        for i in [*good, *mistakes]
+    ]

@@ -1,0 +1,155 @@
+"""The arguments and options of the ``stct`` command, each with its help text."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Method(StrEnum):
+    """How labels are corrected."""
+
+    LOO = "loo"
+    SPLIT = "split"
+    PAPER = "paper"
+
+
+class Kind(StrEnum):
+    """How noise is made."""
+
+    SYMMETRIC = "symmetric"
+    SYMMETRIC_STRICT = "symmetric-strict"
+    ASYMMETRIC = "asymmetric"
+    PAIR = "pair"
+    INSTANCE = "instance"
+    MATRIX = "matrix"
+
+
+TableFile = Annotated[
+    Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .jsonl file.")
+]
+PatchFile = Annotated[
+    Path, typer.Argument(metavar="PATCH", help="The patch.csv of 'stct correct'.")
+]
+OutFile = Annotated[
+    Path,
+    typer.Option(
+        "--output", "-o", metavar="OUT", help="File to write, same ending as TABLE."
+    ),
+]
+EmbeddingsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--embeddings",
+        metavar="FILE",
+        help="One row of numbers per row of TABLE. .npy: a 2-d array. .npz: the array "
+        "'embeddings' (or its only 2-d array) and optional 'ids'. .parquet: one list "
+        "column or numeric columns, and optional ids. Joined to TABLE by id when both "
+        "have ids (compared as text), otherwise row by row.",
+    ),
+]
+EmbeddingsColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Without --embeddings: the column of TABLE that holds lists of numbers. "
+        "With it: which array or list column of FILE to take.",
+    ),
+]
+LabelColumn = Annotated[
+    str, typer.Option(metavar="NAME", help="Column of TABLE with the labels.")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default="'id' if there is one, else rows are numbered from 0",
+        help="Column with a different id in each row.",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
+OverwriteFolder = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace DIR if it is empty or an earlier output of stct; never a folder "
+        "with other files in it.",
+    ),
+]
+OverwriteFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace OUT if it exists.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing on success.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON and nothing else.")
+]
+SkipConflicts = Annotated[
+    bool,
+    typer.Option(
+        "--skip-conflicts",
+        help="Leave rows alone whose label is not the one that PATCH expects, and "
+        "change the others. Without it nothing is written if there is such a row.",
+    ),
+]
+LockedColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column that marks rows a person has checked (true, yes or 1): they "
+        "never change and count as certain.",
+    ),
+]
+MethodChoice = Annotated[
+    Method,
+    typer.Option(
+        help="loo: closed-form leave-one-out, the best. split: the paper's random "
+        "splits. paper: its equation to the letter, which hardly moves a label."
+    ),
+]
+MinOdds = Annotated[
+    float,
+    typer.Option(
+        metavar="X",
+        help="Relabel only when another label is at least X times as probable as "
+        "the given one; 1 or more, higher is more careful.",
+    ),
+]
+OutFolder = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to make.")
+]
+KindChoice = Annotated[
+    Kind,
+    typer.Option(
+        help="symmetric: a uniform draw from all classes, the true one too. "
+        "symmetric-strict: never the true one. asymmetric: along --map. pair: to "
+        "the next class. instance: depends on the embedding. matrix: by --matrix."
+    ),
+]
+Rate = Annotated[
+    float, typer.Option(help="Share of labels, from 0 to 1; not for matrix.")
+]
+FlipMap = Annotated[
+    str | None,
+    typer.Option(
+        "--map",
+        metavar="MAP",
+        help="For asymmetric: cifar10 or cifar100 (labels 0, 1, ...), or a .json "
+        'file such as {"cat": "dog"}.',
+    ),
+]
+MatrixFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="For matrix: a .npy or headerless .csv file; row = clean, column = "
+        "given, classes in the order of their numbers or text.",
+    ),
+]
+KeepClean = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Keep the old labels in a new column NAME."),
+]
+Version = Annotated[
+    bool, typer.Option("--version", is_eager=True, help="Print the version.")
+]

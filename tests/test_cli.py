@@ -1,0 +1,379 @@
+"""The command, in a real process wherever it matters."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import typer.main
+from command import assert_error, blobs, stct
+from pyarrow import parquet
+
+from stct import LabelCorrector, console
+from stct.cli import app
+from stct.data.columns import encode_label
+from stct.data.noising import KINDS, add_noise, class_order
+from stct.data.tables import read_table
+from stct.options import Kind, Method
+
+CLASSES = {
+    "csv": ["007", "NA", "ü, \nodd"],
+    "tsv": ["1.0", "1", " x "],
+    "parquet": [3, 10, 2],
+    "jsonl": [1, "1", True],
+}
+
+
+def write_inputs(folder, ending, *, missing=(7,)):
+    """Write a table of 60 rows with ids, odd labels and columns of the caller's own."""
+    X, truth, given = blobs()
+    classes = CLASSES[ending]
+    labels = [None if i in missing else classes[c] for i, c in enumerate(given)]
+    ids = [f"img/{i}" for i in range(60)]
+    confidence = [f"{c} mine" for c in truth]
+    path = folder / f"t.{ending}"
+    if ending == "parquet":
+        columns = {"id": ids, "confidence": confidence, "label": labels}
+        parquet.write_table(pa.table(columns), path)
+    elif ending == "jsonl":
+        rows = zip(ids, confidence, labels, strict=True)
+        lines = [json.dumps({"id": a, "confidence": b, "label": c}) for a, b, c in rows]
+        path.write_text("\n".join(lines))
+    else:
+        comma = "," if ending == "csv" else "\t"
+        cells = [["id", "confidence", "label"]]
+        cells += [
+            [a, b, c or ""] for a, b, c in zip(ids, confidence, labels, strict=True)
+        ]
+        text = "\n".join(comma.join(f'"{cell}"' for cell in row) for row in cells)
+        path.write_text(text + "\n")
+    order = np.random.default_rng(1).permutation(60)
+    np.savez(folder / "e.npz", embeddings=X[order], ids=np.array(ids)[order])
+    return path, [classes[c] for c in truth]
+
+
+def exactly(values):
+    """Values with their types, comparable: 1, 1.0 and True all differ."""
+    return [encode_label(value, text_only=False) for value in values]
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
+def test_correct_apply_revert(tmp_path, ending):
+    path, truth = write_inputs(tmp_path, ending)
+    done = stct("correct", path.name, "--embeddings", "e.npz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "relabelled" in done.stdout
+    out = tmp_path / "stct-output"
+    expected = [f"labels.{ending}", "patch.csv", "soft_labels.npz", "summary.json"]
+    assert sorted(file.name for file in out.iterdir()) == expected
+
+    table, labels = read_table(path), read_table(out / f"labels.{ending}")
+    columns = ["id", "given", "label", "confidence", "action", "confidence_original"]
+    assert list(labels.columns) == columns
+    assert labels.values("id") == table.values("id")
+    assert exactly(labels.values("given")) == exactly(table.values("label"))
+    assert exactly(labels.values("label")) == exactly(truth)
+    assert labels.values("confidence_original") == table.values("confidence")
+    actions = labels.values("action")
+    assert actions == ["relabel"] * 6 + ["keep", "fill"] + ["keep"] * 52
+
+    patch = read_table(out / "patch.csv")
+    assert list(patch.columns) == ["id", "old", "new", "confidence"]
+    assert patch.values("id") == [f"img/{i}" for i in (*range(6), 7)]
+    assert patch.values("old")[-1] == ""
+
+    soft = np.load(out / "soft_labels.npz", allow_pickle=False)
+    assert soft["ids"].tolist() == table.values("id")
+    assert soft["probabilities"].dtype == np.float32
+    np.testing.assert_allclose(soft["probabilities"].sum(axis=1), 1.0, rtol=1e-5)
+    best = soft["classes"][soft["probabilities"].argmax(axis=1)].tolist()
+    assert best == (exactly(truth) if ending == "jsonl" else truth)
+
+    applied = tmp_path / f"applied.{ending}"
+    done = stct("apply", out / "patch.csv", path, "-o", applied, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"7 labels changed in {applied}\n"
+    assert exactly(read_table(applied).values("label")) == exactly(truth)
+
+    back = tmp_path / f"back.{ending}"
+    done = stct(
+        "revert", out / "patch.csv", applied, "-o", back, "--quiet", cwd=tmp_path
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    again = read_table(back)
+    assert list(again.columns) == list(table.columns)
+    for name in table.columns:
+        assert exactly(again.values(name)) == exactly(table.values(name))
+    if ending == "parquet":
+        assert again.schema.equals(table.schema, check_metadata=True)
+
+
+def test_json_summary_and_the_same_bytes_again(tmp_path):
+    path, _ = write_inputs(tmp_path, "csv")
+    command = ["correct", path, "--embeddings", "e.npz", "--method", "split"]
+    command += ["--seed", "3", "--min-odds", "2", "-o", "out"]
+    done = stct(*command, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    out = tmp_path / "out"
+    assert summary == json.loads((out / "summary.json").read_text("utf-8"))
+    assert summary["rows"] == 60
+    assert summary["class_names"] == sorted(CLASSES["csv"])
+    assert (summary["method"], summary["seed"]) == ("split", 3)
+    assert summary["parameters"]["min_odds"] == 2.0
+    assert sum(summary["actions"].values()) == 60
+    assert summary["actions"]["fill"] == 1
+    assert sum(summary["class_counts"]["before"]) == 59
+    assert sum(summary["class_counts"]["after"]) == 60
+    assert np.shape(summary["transition_matrix"]) == (3, 3)
+    assert len(summary["learnable"]) == 3
+    accuracy = summary["estimated_accuracy"]
+    for when in ("before", "after"):
+        low, high = accuracy[f"{when}_interval"]
+        assert low <= accuracy[when] <= high
+    assert summary["noise_rate"] == pytest.approx(1 - accuracy["before"])
+    assert set(summary["versions"]) == {"stct", "python", "numpy", "scikit-learn"}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert summary["inputs"]["table"] == {"file": "t.csv", "sha256": digest}
+    assert any("'confidence_original'" in note for note in summary["notes"])
+
+    files = ["labels.csv", "patch.csv", "soft_labels.npz"]
+    before = [(out / name).read_bytes() for name in files]
+    done = stct(*command, "--overwrite", "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert [(out / name).read_bytes() for name in files] == before
+    again = json.loads((out / "summary.json").read_text("utf-8"))
+    assert {**again, "seconds": 0} == {**summary, "seconds": 0}
+
+
+def test_locked_rows_and_row_numbers_as_ids(tmp_path):
+    X, truth, given = blobs()
+    marks = ["yes", "TRUE", "1", "no", "", "0", *[""] * 54]
+    rows = [f"{label},{mark}" for label, mark in zip(given, marks, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["stars,checked", *rows]))
+    np.save(tmp_path / "e.npy", X)
+    command = ["correct", "t.csv", "--embeddings", "e.npy", "--quiet"]
+    command += ["--label-column", "stars", "--locked-column", "checked"]
+    done = stct(*command, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    labels = read_table(tmp_path / "stct-output" / "labels.csv")
+    assert labels.values("id") == [str(i) for i in range(60)]
+    assert labels.values("label")[:3] == [str(v) for v in given[:3]]
+    assert labels.values("label")[3:] == [str(v) for v in truth[3:]]
+    assert labels.values("confidence")[:3] == ["1.0"] * 3
+    patch = read_table(tmp_path / "stct-output" / "patch.csv")
+    assert patch.values("id") == ["3", "4", "5"]
+
+
+def test_conflicts_stop_everything_unless_skipped(tmp_path):
+    (tmp_path / "t.csv").write_text("id,label\na,x\nb,y\n")
+    (tmp_path / "p.csv").write_text("id,old,new\na,x,z\nb,other,z\n")
+    command = ["apply", "p.csv", "t.csv", "-o", "out.csv"]
+    done = stct(*command, cwd=tmp_path)
+    assert done.returncode == 2
+    listed, error = done.stderr.splitlines()
+    assert listed == "conflict: id b: expected 'other', found 'y'"
+    assert error.startswith("stct: error: t.csv: 1 of 2 labels are not what the patch")
+    assert not (tmp_path / "out.csv").exists()
+    done = stct(*command, "--skip-conflicts", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [listed]
+    assert (tmp_path / "out.csv").read_text() == "id,label\na,z\nb,y\n"
+
+
+def test_noise_through_the_command(tmp_path):
+    rows = "".join(f"{i},{i % 10}\n" for i in range(1000))
+    (tmp_path / "t.csv").write_text(f"id,label\n{rows}1000,\n")
+    command = ["noise", "t.csv", "--kind", "asymmetric", "--map", "cifar10"]
+    command += ["--rate", "0.4", "--keep-clean", "clean_label", "-o", "out.csv"]
+    done = stct(*command, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "nominal rate 40.00%, actual rate 20.00%" in done.stdout
+    table = read_table(tmp_path / "out.csv")
+    assert list(table.columns) == ["id", "label", "clean_label"]
+    assert table.values("clean_label") == [str(i % 10) for i in range(1000)] + [""]
+    moves = set(zip(table.values("clean_label"), table.values("label"), strict=True))
+    changed = {(a, b) for a, b in moves if a != b}
+    assert changed == {("9", "1"), ("2", "0"), ("4", "7"), ("3", "5"), ("5", "3")}
+    assert table.values("label")[-1] == ""
+    assert_error(stct(*command, cwd=tmp_path), "out.csv: the output file exists")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_of_every_kind(tmp_path, kind):
+    labels = [["cat", "dog", "eel"][i % 3] for i in range(900)] + [None]
+    (tmp_path / "map.json").write_text('{"cat": "dog", "dog": "eel", "eel": "cat"}')
+    np.savetxt(tmp_path / "T.csv", np.full((3, 3), 0.15) + 0.55 * np.eye(3), "%g", ",")
+    options = {
+        "flips": str(tmp_path / "map.json"),
+        "matrix": tmp_path / "T.csv",
+        "embeddings": np.random.default_rng(0).normal(size=(901, 4)),
+    }
+    noisy, again = (add_noise(labels, kind, rate=0.3, seed=1, **options) for _ in "ab")
+    assert noisy == again
+    assert noisy.labels[-1] is None
+    assert noisy.nominal_rate == pytest.approx(0.3)
+    assert noisy.actual_rate == pytest.approx(
+        0.2 if kind == "symmetric" else 0.3, abs=0.05
+    )
+    changed = sum([a != b for a, b in zip(labels, noisy.labels, strict=True)])
+    assert noisy.actual_rate == pytest.approx(changed / 900)
+
+
+def test_classes_are_numbered_by_number_or_by_text():
+    assert class_order(["10", "9", "2", "9"]) == ["2", "9", "10"]
+    assert class_order([10, 9, 2]) == [2, 9, 10]
+    assert class_order(["b", "10", "a"]) == ["10", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("asymmetric", {}, "needs --map"),
+        ("asymmetric", {"flips": "cifar10"}, "class '9', which the table lacks"),
+        ("matrix", {}, "needs --matrix"),
+        ("instance", {}, "needs --embeddings"),
+        ("symmetric", {"rate": 1.5}, "between 0 and 1"),
+    ],
+)
+def test_noise_that_cannot_be_made(kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        add_noise(["a", "b"], kind, **{"rate": 0.5, "seed": 0, **options})
+
+
+def test_progress_is_one_plain_line_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(console, "_SHOW_AFTER", 0.0)
+    for quiet in (False, True):
+        with console.progress("Correcting", quiet=quiet) as report:
+            for done in (0.0, 0.25, 0.5, 1.0):
+                report(done)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert re.fullmatch(r"Correcting: 25%, about \d+ s left\n", shown.err)
+
+
+def test_ctrl_c_is_exit_130_and_leaves_nothing(tmp_path):
+    pipe = tmp_path / "t.csv"
+    os.mkfifo(pipe)
+    command = [
+        sys.executable,
+        "-m",
+        "stct",
+        "correct",
+        "t.csv",
+        "--embeddings",
+        "e.npy",
+    ]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    writer = None
+    while writer is None and process.poll() is None:
+        with contextlib.suppress(OSError):  # nobody reads yet
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    os.close(writer)
+    assert process.returncode == 130
+    assert b"Traceback" not in stderr
+    assert stdout == b""
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+OPTIONS = {
+    "correct": {
+        "TABLE",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--locked-column",
+        "--method",
+        "--min-odds",
+        "--seed",
+        "--output",
+        "-o",
+        "--overwrite",
+        "--quiet",
+        "--json",
+    },
+    "noise": {
+        "TABLE",
+        "--output",
+        "-o",
+        "--kind",
+        "--rate",
+        "--seed",
+        "--map",
+        "--matrix",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--keep-clean",
+        "--overwrite",
+        "--quiet",
+        "--json",
+    },
+    "demo": {"--output", "-o", "--seed", "--overwrite"},
+}
+OPTIONS["apply"] = OPTIONS["revert"] = {
+    "PATCH",
+    "TABLE",
+    "--output",
+    "-o",
+    "--label-column",
+    "--id-column",
+    "--skip-conflicts",
+    "--overwrite",
+    "--quiet",
+}
+
+
+def test_the_options_are_these():
+    """A new option is a decision: add it here and in the README."""
+    commands = typer.main.get_command(app).commands
+    found = {
+        name: {
+            text
+            for parameter in command.params
+            for text in (
+                parameter.opts
+                if parameter.param_type_name == "option"
+                else [parameter.metavar]
+            )
+        }
+        for name, command in commands.items()
+    }
+    assert {name: texts - {"--help"} for name, texts in found.items()} == OPTIONS
+    for command in commands.values():
+        assert all(p.help for p in command.params if p.name != "help")
+
+
+def test_choices_and_defaults_are_those_of_the_library():
+    assert [kind.value for kind in Kind] == list(KINDS)
+    for method in Method:
+        LabelCorrector(method.value)._validate_params()
+    commands = typer.main.get_command(app).commands
+    defaults = {p.name: p.default for p in commands["correct"].params}
+    assert defaults["method"] == LabelCorrector().method
+    assert defaults["min_odds"] == LabelCorrector().min_odds
+
+
+def test_help_and_version(tmp_path):
+    done = stct("correct", "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in ("stct correct photos.csv", "patch.csv", "soft_labels.npz", "abstain"):
+        assert text in done.stdout
+    done = stct("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "stct 0.1.0\n")

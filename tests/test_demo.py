@@ -1,0 +1,40 @@
+"""``stct demo`` and the command that it prints."""
+
+import re
+import shlex
+
+import numpy as np
+from command import assert_error, stct
+
+from stct.data.tables import read_table
+
+FILES = ["digits.csv", "digits.npy", "labels.csv"]
+FILES += ["patch.csv", "soft_labels.npz", "summary.json"]
+
+
+def test_demo_and_its_own_command(tmp_path):
+    done = stct("demo", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    folder = tmp_path / "demo-output"
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    before, after = re.findall(r"right labels \w+ +([\d.]+)%", done.stdout)
+    assert 50 < float(before) < 60
+    assert float(after) > 90
+    assert re.search(r"row \d+: said \d, we say \d, truth \d", done.stdout)
+
+    labels = read_table(folder / "labels.csv")
+    truth, label = labels.values("truth"), labels.values("label")
+    share = np.mean([a == b for a, b in zip(truth, label, strict=True)])
+    assert f"{share:.1%}" == f"{float(after)}%"
+
+    command = shlex.split(done.stdout.strip().splitlines()[-1])
+    assert command[0] == "stct"
+    again = stct(*command[1:], cwd=tmp_path)
+    assert (again.returncode, again.stderr) == (0, "")
+    for name in ("labels.csv", "patch.csv", "soft_labels.npz"):
+        assert (tmp_path / "stct-output" / name).read_bytes() == (
+            folder / name
+        ).read_bytes()
+
+    assert_error(stct("demo", cwd=tmp_path), "demo-output", "--overwrite")
+    assert stct("demo", "--overwrite", cwd=tmp_path).stdout.startswith("1,797 digits")
