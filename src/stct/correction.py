@@ -7,7 +7,7 @@ delta ``agreement``, beta ``coverage``. ``given`` holds integer labels, -1 for n
 
 from collections.abc import Callable
 from math import ceil, expm1, log
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,32 @@ Ints = NDArray[np.intp]
 Progress = Callable[[float], None]
 
 
+class Model(Protocol):
+    """Predicts new rows."""
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+
+
+class LinearModel(NamedTuple):
+    """Eq. (7) for new rows, as probabilities."""
+
+    weights: Floats  # (d, C)
+    intercept: Floats  # (C,)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+        return linear.to_simplex(linear.predict(X, self.weights) + self.intercept)
+
+
 class Correction(NamedTuple):
     """What the features and the given labels together say, by any method."""
 
     posterior: Floats  # (n, C) Pr[clean | x, given]
     transition: Floats  # (C, C) T[clean, given]
-    weights: Floats  # (d, C) of the linear model, for new rows
-    intercept: Floats  # (C,)
+    model: Model | None  # for new rows
     num_rounds: int  # splits, or refits
-    stop: str  # why it ended: "agreement", "coverage" or "max_rounds"
+    stop: str  # why it ended, see `LabelCorrector.termination_condition_`
 
 
 class SplitCorrection(NamedTuple):

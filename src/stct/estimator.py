@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from stct.blocks import map_tiles, single_blas_thread
 from stct.correction import Correction, Progress
 from stct.labels import EncodedLabels, decode, encode
-from stct.leave_one_out import correct_probabilities, softmax
-from stct.linear import Floats, to_simplex
+from stct.leave_one_out import Labels, correct_probabilities
+from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
 from stct.transition import Ints, decide, hoeffding_interval, is_learnable
 
@@ -72,7 +72,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : int
         Refits or splits that were run.
     termination_condition_ : str
-        Why it stopped.
+        Why it stopped: "agreement" (another round agreed no better with the given
+        labels, or changed no more of them), "max_rounds", "coverage" (all splits were
+        run), or "nothing_learnt" (the features do not explain the labels).
     notes_ : list of str
         What was unusual about the input, in sentences.
 
@@ -172,8 +174,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if P is None:
                 result = self._correct(X, encoded, fixed, report)
             else:
-                result = correct_probabilities(P, encoded.codes, locked=fixed)
-        self._has_model = P is None
+                given = Labels(encoded.codes, fixed, P.shape[1], self.n_jobs)
+                result = correct_probabilities(P, given)
         self.notes_ = _notes(encoded, fixed, X)
         self._decide(result, encoded, fixed)
         report(1.0)
@@ -188,16 +190,15 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Floats:
         """Pr[clean | x] for new rows (n, C), from the linear model."""
         check_is_fitted(self)
-        if not self._has_model:
+        if self._model is None:
             raise ValueError(
-                "fitted from pred_probs: there is no model for new rows; "
-                "predict with the model that made them"
+                "there is no model for new rows: fitted from pred_probs, or the "
+                "features did not explain the labels"
             )
         X = validate_data(
             self, X, dtype=[np.float64, np.float32, np.float16], reset=False
         )
-        scores = X @ self.coef_ + self.intercept_
-        return softmax(scores) if self.method == "loo" else to_simplex(scores)
+        return self._model.probabilities(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable clean label of new rows (n,)."""
@@ -239,7 +240,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learnable_ = is_learnable(result.transition)
         self.n_iter_ = result.num_rounds
         self.termination_condition_ = result.stop
-        self.coef_, self.intercept_ = result.weights, result.intercept
+        self._model = result.model
         decision = decide(Q, given, self.learnable_, self.min_odds)
         decision.action[locked] = "keep"
         self.action_ = decision.action
@@ -253,7 +254,12 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             before, after, _interval(before, len(known)), _interval(after, len(Q))
         )
         failed = self.classes_[~self.learnable_]
-        if len(failed):
+        if result.stop == "nothing_learnt":
+            self.notes_.append(
+                "the features explain the given labels no better than chance, so "
+                "nothing was changed"
+            )
+        elif len(failed):
             self.notes_.append(
                 f"{len(failed)} of {len(self.classes_)} classes fail Theorem 1's check "
                 "(the annotator's most common label for them is another one); their "

@@ -1,182 +1,207 @@
 """Softmax regression seen through an annotator: features and T explain the labels.
 
-The clean class follows P = softmax(x W + offset), the given label T[clean, given]. Both
-are fitted together, by the likelihood of the labels that were given:
-``sum_i log (P_i T)[given_i]``, with a Gaussian prior on W and pseudo-rows on T.
-Legend: n rows, k columns, C classes; class-major arrays (C, n) inside tiles, because
-sums over a few classes are then sums of long vectors.
+The clean class follows P = softmax(offset + x W), the given label follows its row of T.
+Both are fitted together, by the likelihood of the labels that were given,
+``sum_i log (P_i T)[given_i]``, with a Gaussian prior on W and pseudo-rows on T. No
+clean label appears anywhere. Legend: n rows, k columns, C classes, t rows of a tile.
+Inside a tile arrays are class-major (C, t): sums over few classes are then sums of long
+vectors.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from stct.blocks import map_tiles
-from stct.linear import Floats
+from stct.linear import CentredRows, Floats
 from stct.transition import Ints
 
-PSEUDO_ROWS = 20.0  # of a symmetric annotator, added to every class
+Result = TypeVar("Result")
 
 
-class Annotator(NamedTuple):
-    """Who said what: an evidence row for each label that a row can carry.
+class Sums(NamedTuple):
+    """What one pass over all rows gives."""
 
-    ``said`` is the given class, C for a row without a label, and C + 1 + class for a
-    locked row, whose label is certain.
-    """
-
-    said: Ints  # (n,)
-    num_classes: int
-
-    def evidence(self, T: Floats) -> Floats:
-        """Pr[said | clean] as a table (2 C + 1, C)."""
-        C = self.num_classes
-        table = np.concatenate([T.T, np.ones((1, C)), np.eye(C)])
-        return np.asarray(table, dtype=np.float32)
+    log_likelihood: float
+    gradient: Floats  # (k, C) of the log-likelihood in W
+    counts: Floats  # (C, C) expected rows of each clean and given class
 
 
-class ForwardFit(NamedTuple):
-    """Weights and annotator that explain the given labels best."""
-
-    weights: Floats  # (k, C)
-    transition: Floats  # (C, C)
-    log_likelihood: float  # sum over rows
-
-
-def make_annotator(
-    given: Ints, locked: NDArray[np.bool_], num_classes: int
-) -> Annotator:
-    """Code what every row carries; see `Annotator`."""
-    said = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
-    return Annotator(said, num_classes)
-
-
-def fit(
-    U: Floats,
-    annotator: Annotator,
-    T: Floats,
-    W: Floats,
-    *,
-    precision: Floats,
-    offset: Floats | None = None,
-    fit_transition: bool = True,
-    max_steps: int = 30,
-    num_threads: int | None = None,
-) -> ForwardFit:
-    """Maximise the likelihood of the given labels over W and T.
+class ForwardModel:
+    """Fixed features and labels; any W and T can be tried on them.
 
     Parameters
     ----------
-    U : ndarray of shape (n, k)
-        Features, roughly whitened; the constant is one of them.
-    T, W : ndarray
-        Where to start; W (k, C) is also the mean of its prior.
-    precision : ndarray of shape (k,)
-        Of the prior on each row of W.
+    U : array of shape (n, k)
+        Features, read as ``U[i:j]``.
+    given : ndarray of shape (n,)
+        Labels, -1 for none.
+    locked : ndarray of bool, shape (n,)
+        Rows whose label is certain: they teach W, and say nothing of T.
     offset : ndarray of shape (n, C), optional
         Logits to add.
     """
-    C = annotator.num_classes
-    start, k = W, U.shape[1]
-    penalty = np.asarray(precision, dtype=np.float64)[:, None]
-    n = len(U)
-    prior = PSEUDO_ROWS * symmetric_transition(_mean_diagonal(T), C)
 
-    def objective(theta: Floats) -> tuple[float, Floats]:
-        W, T = _unpack(theta, k, C)
-        log_likelihood, gradient, counts = _sums(
-            U, annotator, W, T, offset, num_threads
+    def __init__(
+        self,
+        U: Floats | CentredRows,
+        given: Ints,
+        locked: NDArray[np.bool_],
+        num_classes: int,
+        *,
+        offset: Floats | None = None,
+        num_threads: int | None = None,
+    ) -> None:
+        self._U = U
+        self._offset = offset
+        self._num_threads = num_threads
+        self.num_classes = num_classes
+        self.num_free = int(((given >= 0) & ~locked).sum())
+        # Given class; C: no label; C + 1 + class: locked.
+        self._said = np.where(
+            given < 0, num_classes, given + locked * (num_classes + 1)
         )
-        step = W - start
-        value = -log_likelihood + 0.5 * float((penalty * step**2).sum())
-        gradient_W = penalty * step - gradient
-        gradient_T = np.zeros((C, C))
-        if fit_transition:
-            value -= float((prior * np.log(T)).sum())
-            total = counts + prior
-            gradient_T = total.sum(axis=1, keepdims=True) * T - total
-        flat = np.concatenate([gradient_W.ravel(), gradient_T.ravel()])
-        return value / n, flat / n
 
-    theta = np.concatenate([W.ravel(), np.log(np.maximum(T, 1e-6)).ravel()])
-    best = minimize(
-        objective,
-        theta,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": max_steps, "ftol": 1e-7, "gtol": 1e-6},
-    )
-    W, T = _unpack(best.x, k, C)
-    return ForwardFit(W, T, _sums(U, annotator, W, T, offset, num_threads)[0])
+    def fit(
+        self,
+        W: Floats,
+        T: Floats,
+        *,
+        precision: Floats,
+        basis: Floats | None = None,
+        pseudo_rows: Floats | None = None,
+        max_steps: int,
+    ) -> tuple[Floats, Floats]:
+        """Climb the likelihood from W, the mean of its prior, and from T.
 
+        Parameters
+        ----------
+        precision : ndarray of shape (k,) or (r,)
+            Of the prior on the step from W, in the coordinates of ``basis``.
+        basis : ndarray of shape (k, r), optional
+            Move W inside its columns only: scaled well, few steps do.
+        pseudo_rows : ndarray of shape (C, C), optional
+            Rows that T has seen already. None leaves T as it is.
+        """
+        C = self.num_classes
+        penalty = np.asarray(precision, dtype=np.float64)[:, None]
+        size = len(penalty) * C
+        scale = 1.0 / max(self.num_free, 1)
 
-def _sums(
-    U: Floats,
-    annotator: Annotator,
-    W: Floats,
-    T: Floats,
-    offset: Floats | None,
-    num_threads: int | None,
-) -> tuple[float, Floats, Floats]:
-    """Log-likelihood, its gradient in W (k, C), and expected counts of T (C, C)."""
-    C = annotator.num_classes
-    table = annotator.evidence(T).T  # (C, 2 C + 1)
-    weights = np.ascontiguousarray(W.T, dtype=np.float32)  # (C, k)
+        def unpack(theta: Floats) -> tuple[Floats, Floats, Floats]:
+            step = theta[:size].reshape(-1, C)
+            moved = W + (step if basis is None else basis @ step)
+            if pseudo_rows is None:
+                return step, moved, T
+            log_T = theta[size:].reshape(C, C)
+            rows = np.exp(log_T - log_T.max(axis=1, keepdims=True))
+            rows = rows / rows.sum(axis=1, keepdims=True)
+            return step, moved, np.maximum(rows, 1e-12)
 
-    def tile(rows: slice) -> tuple[float, Floats, Floats]:
-        said = annotator.said[rows]
-        logits = weights @ U[rows].T  # (C, t)
-        if offset is not None:
-            logits += offset[rows].T
-        P = softmax(logits)
-        Q = P * table[:, said]
+        def objective(theta: Floats) -> tuple[float, Floats]:
+            step, moved, rows = unpack(theta)
+            sums = self.sums(moved, rows, count=pseudo_rows is not None)
+            value = 0.5 * float((penalty * step**2).sum()) - sums.log_likelihood
+            slope = sums.gradient if basis is None else basis.T @ sums.gradient
+            gradient = (penalty * step - slope).ravel()
+            if pseudo_rows is not None:
+                total = sums.counts + pseudo_rows
+                value -= float((pseudo_rows * np.log(rows)).sum())
+                slope_T = total.sum(axis=1, keepdims=True) * rows - total
+                gradient = np.concatenate([gradient, slope_T.ravel()])
+            return value * scale, gradient * scale
+
+        start = np.zeros(size)
+        if pseudo_rows is not None:
+            start = np.concatenate([start, np.log(np.maximum(T, 1e-6)).ravel()])
+        options = {"maxiter": max_steps, "ftol": 1e-6, "gtol": 1e-6}
+        best = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        return unpack(best.x)[1:]
+
+    def sums(self, W: Floats, T: Floats, *, count: bool = True) -> Sums:
+        """One pass: likelihood of the given labels, gradient, expected counts."""
+        C = self.num_classes
+        weights, table = _working(W), self._table(T)
+
+        def tile(rows: slice) -> tuple[float, Floats, Floats]:
+            P, Q, likelihood = self._explain(weights, table, rows)
+            counts = self._count(Q, rows) if count else np.zeros((C, C))
+            total = float(np.log(likelihood).sum(dtype=np.float64))
+            Q -= P
+            return total, Q @ self._U[rows], counts
+
+        log_likelihood, gradient, counts = 0.0, np.zeros(W.T.shape), np.zeros((C, C))
+        for part in self._map(tile):
+            log_likelihood += part[0]
+            gradient += part[1]
+            counts += part[2]
+        return Sums(log_likelihood, gradient.T, counts)
+
+    def logits(self, W: Floats) -> Floats:
+        """Offset + U W, (n, C) float32."""
+        weights = _working(W)
+        parts = self._map(lambda rows: self._logits(weights, rows).T)
+        return np.concatenate(list(parts))
+
+    def posterior(self, W: Floats, T: Floats) -> tuple[Floats, Floats]:
+        """P = Pr[clean | x] and Q = Pr[clean | x, given], both (n, C) float32."""
+        P = np.empty((len(self._said), self.num_classes), np.float32)
+        Q = np.empty_like(P)
+        weights, table = _working(W), self._table(T)
+
+        def tile(rows: slice) -> None:
+            p, q, _ = self._explain(weights, table, rows)
+            P[rows], Q[rows] = p.T, q.T
+
+        for _ in self._map(tile):
+            pass
+        return P, Q
+
+    def _table(self, T: Floats) -> Floats:
+        """Pr[said | clean], (C, 2 C + 1): given, no label, locked."""
+        C = self.num_classes
+        table = np.concatenate([T, np.ones((C, 1)), np.eye(C)], axis=1)
+        return np.asarray(table, dtype=np.float32)
+
+    def _logits(self, weights: Floats, rows: slice) -> Floats:
+        """Logits of one tile, (C, t) float32."""
+        logits = weights @ np.asarray(self._U[rows], dtype=np.float32).T
+        if self._offset is not None:
+            logits += self._offset[rows].T
+        return np.asarray(logits)
+
+    def _explain(
+        self, weights: Floats, table: Floats, rows: slice
+    ) -> tuple[Floats, Floats, Floats]:
+        """P (C, t), Q (C, t), and the likelihood of the labels (t,) of one tile."""
+        P = self._logits(weights, rows)
+        P -= P.max(axis=0)
+        np.exp(P, out=P)
+        P /= P.sum(axis=0)
+        Q = np.take(table, self._said[rows], axis=1)
+        Q *= P
         likelihood = np.maximum(Q.sum(axis=0), np.float32(1e-30))
         Q /= likelihood
+        return P, Q, likelihood
+
+    def _count(self, Q: Floats, rows: slice) -> Floats:
+        """Sum the columns of Q (C, t) by given class, (C, C)."""
+        C, said = self.num_classes, self._said[rows]
         order = np.argsort(said, kind="stable")
-        starts = np.searchsorted(said[order], np.arange(C))
+        edges = np.searchsorted(said[order], np.arange(C + 1))
+        present = np.flatnonzero(np.diff(edges))
         counts = np.zeros((C, C))
-        present = np.diff(np.append(starts, np.searchsorted(said[order], C))) > 0
-        if present.any():
-            last = int(np.searchsorted(said[order], C))
-            sums = np.add.reduceat(Q[:, order[:last]], starts[present], axis=1)
-            counts[:, present] = sums
-        return (
-            float(np.log(likelihood).sum(dtype=np.float64)),
-            (Q - P) @ U[rows],
-            counts,
-        )
+        if len(present):
+            free = Q[:, order[: edges[C]]]
+            counts[:, present] = np.add.reduceat(free, edges[present], axis=1)
+        return counts
 
-    total, gradient, counts = 0.0, np.zeros(W.T.shape), np.zeros((C, C))
-    for part in map_tiles(tile, len(U), num_threads=num_threads):
-        total += part[0]
-        gradient += part[1]
-        counts += part[2]
-    return total, gradient.T, counts
+    def _map(self, function: Callable[[slice], Result]) -> Iterator[Result]:
+        return map_tiles(function, len(self._said), num_threads=self._num_threads)
 
 
-def softmax(logits: Floats) -> Floats:
-    """Over the first axis (classes), without overflow; changes its argument."""
-    logits -= logits.max(axis=0)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=0)
-    return logits
-
-
-def symmetric_transition(diagonal: float, num_classes: int) -> Floats:
-    """T of an annotator who errs towards all classes alike, (C, C)."""
-    T = np.full((num_classes, num_classes), (1.0 - diagonal) / (num_classes - 1))
-    np.fill_diagonal(T, diagonal)
-    return T
-
-
-def _mean_diagonal(T: Floats) -> float:
-    return float(np.clip(np.diagonal(T).mean(), 1.0 / len(T), 0.999))
-
-
-def _unpack(theta: Floats, k: int, C: int) -> tuple[Floats, Floats]:
-    W = theta[: k * C].reshape(k, C)
-    log_T = theta[k * C :].reshape(C, C)
-    T = np.exp(log_T - log_T.max(axis=1, keepdims=True))
-    return W, np.maximum(T / T.sum(axis=1, keepdims=True), 1e-12)
+def _working(W: Floats) -> Floats:
+    return np.ascontiguousarray(W.T, dtype=np.float32)  # (C, k)

@@ -1,9 +1,10 @@
 """Noisy meta correction in the limit of one sub-training row: the default method.
 
-One row is the sub-training set and all others are its noisy validation set; ridge
-makes every such split closed-form, so one factorisation replaces all random splits.
-Legend: n rows, d columns, C classes; S scores (n, C), P = Pr[clean | x] (n, C),
-T[clean, given], Q = Pr[clean | x, given] (n, C). ``given`` is -1 for no label.
+One row is the sub-training set and all others are its noisy validation set. Ridge makes
+every such split closed-form, so one factorisation replaces all random splits. What the
+scores and the given labels say together is then a matter of likelihood; docs/method.md
+has the argument. Legend: n rows, d columns, C classes; S leave-one-out scores (n, C),
+P = Pr[clean | x], T[clean, given], Q = Pr[clean | x, given]. ``given`` is -1 for none.
 """
 
 from collections.abc import Callable
@@ -12,109 +13,216 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct import hardness
 from stct.correction import Correction
-from stct.linear import Floats, RidgePath
-from stct.transition import Ints, posterior
+from stct.forward import ForwardModel
+from stct.linear import CentredRows, Floats, RidgeFit, RidgePath, solve
+from stct.score_space import (
+    ScoreFit,
+    ScoreSpace,
+    choose,
+    make_space,
+    prior_precision,
+)
+from stct.transition import Ints, count_given, posterior, proven_transition
 
-# Shrinkage of T towards a symmetric matrix, in rows per class: a small class must
-# not be described by a handful of anchors.
-PSEUDO_ROWS = 20.0
-ANCHOR_SHARE = 0.2
-SHARPNESS = np.geomspace(0.5, 16.0, 16)
-MAX_ROUNDS = 8
+MAX_REFITS = 2
+EM_ROUNDS = 4
+STEPS = 8
 
 
-class Explanation(NamedTuple):
-    """The sharpness and the T that explain the given labels best."""
+class Labels(NamedTuple):
+    """Everything that is known of the labels."""
 
-    probabilities: Floats  # (n, C)
-    transition: Floats  # (C, C)
-    sharpness: float
+    given: Ints  # (n,), -1 for none
+    locked: NDArray[np.bool_]  # (n,)
+    num_classes: int
+    num_threads: int | None
+
+    def model(
+        self, U: Floats | CentredRows, offset: Floats | None = None
+    ) -> ForwardModel:
+        """Likelihood of these labels for features U (n, k)."""
+        return ForwardModel(
+            U,
+            self.given,
+            self.locked,
+            self.num_classes,
+            offset=offset,
+            num_threads=self.num_threads,
+        )
+
+
+class LogOdds(NamedTuple):
+    """Log-odds of the clean class as a function of the scores."""
+
+    space: ScoreSpace
+    weights: Floats  # (k, C)
+    logits: Floats  # (n, C)
+
+
+class LooModel(NamedTuple):
+    """Pr[clean | x] for new rows: ridge scores, log-odds, a correction linear in x."""
+
+    ridge: RidgeFit
+    log_odds: tuple[ScoreSpace, Floats]
+    direct: tuple[Floats, Floats]  # weights (d, C), intercept (C,)
+    sharpening: float
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, C)."""
+        space, W = self.log_odds
+        S = X @ self.ridge.weights + self.ridge.intercept
+        logits = space.features(S) @ W + X @ self.direct[0] + self.direct[1]
+        return softmax(logits * self.sharpening)
 
 
 def correct_by_leave_one_out(
-    H: Floats,
-    given: Ints,
-    num_classes: int,
-    *,
-    locked: NDArray[np.bool_],
-    num_threads: int | None,
-    progress: Callable[[float], None],
+    H: Floats, labels: Labels, progress: Callable[[float], None]
 ) -> Correction:
-    """Alternate between scoring all rows and asking what the labels must have been.
-
-    Round by round the posterior becomes the new target. The round whose scores agree
-    most with the labels that were *given* is kept.
-    """
-    path = RidgePath(H, given >= 0, num_threads=num_threads)
-    best: Correction | None = None
-    best_agreement = -1.0
-    Q = one_hot(given, num_classes)
-    for number in range(1, MAX_ROUNDS + 1):
-        ridge = path.fit(Q, given)
-        agreement = float((ridge.scores.argmax(axis=1) == given).mean())
-        if agreement <= best_agreement:
+    """Score all rows, explain the labels, refit what they should be while it helps."""
+    given = labels.given
+    path = RidgePath(H, given >= 0, num_threads=labels.num_threads)
+    progress(0.2)
+    ridge = path.fit(one_hot(given, labels.num_classes), given)
+    progress(0.3)
+    chosen = choose(ridge.scores, given, labels.locked, labels.num_threads)
+    if not chosen.beats_chance:
+        return nothing_learnt(labels)
+    progress(0.5)
+    odds, T = fit_annotator(ridge.scores, labels, chosen)
+    stop = "max_rounds"
+    for refit in range(1, MAX_REFITS + 1):
+        # The posterior is a cleaner target than the given labels. T describes the
+        # annotator and stays; so does the strength, because leave-one-out is no
+        # longer blind: a row's label has reached the targets of the others.
+        Q = posterior(softmax(odds.logits), T, given)
+        again = path.fit(Q, given, strength=ridge.strength)
+        progress(0.5 + 0.2 * refit / MAX_REFITS)
+        if agreement(again.scores, given) <= agreement(ridge.scores, given):
+            stop = "agreement"
             break
-        explained = explain(ridge.scores, given, free=~locked & (given >= 0))
-        Q = posterior(explained.probabilities, explained.transition, given)
-        Q[locked] = one_hot(given[locked], num_classes)
-        best_agreement = agreement
-        best = Correction(
-            Q,
-            explained.transition,
-            ridge.weights * explained.sharpness,
-            ridge.intercept * explained.sharpness,
-            number,
-            "agreement",
-        )
-        progress(number / MAX_ROUNDS)
-    assert best is not None
-    return best
+        ridge = again
+        odds = fit_log_odds(ridge.scores, labels, chosen, T, odds.logits)
+    logits, direct = fit_directly(H, path, odds.logits, labels, T)
+    progress(0.9)
+    Q, T, sharpening = judge(logits, T, given)
+    model = LooModel(ridge, (odds.space, odds.weights), direct, sharpening)
+    return Correction(Q, T, model, refit, stop)
 
 
-def correct_probabilities(
-    P: Floats, given: Ints, *, locked: NDArray[np.bool_]
-) -> Correction:
-    """Apply the same posterior to somebody's own out-of-fold probabilities (n, C)."""
+def correct_probabilities(P: Floats, labels: Labels) -> Correction:
+    """Apply the same model of the annotator to somebody's own probabilities (n, C).
+
+    They must be out-of-fold, as leave-one-out scores are.
+    """
     scores = np.log(np.maximum(P, 1e-6)).astype(np.float32)
-    explained = explain(scores, given, free=~locked & (given >= 0))
-    Q = posterior(explained.probabilities, explained.transition, given)
-    Q[locked] = one_hot(given[locked], P.shape[1])
-    none = np.empty((0, P.shape[1]))
-    return Correction(Q, explained.transition, none, none, 1, "agreement")
+    chosen = choose(scores, labels.given, labels.locked, labels.num_threads)
+    if not chosen.beats_chance:
+        return nothing_learnt(labels)
+    odds, T = fit_annotator(scores, labels, chosen)
+    Q, T, _ = judge(odds.logits, T, labels.given)
+    return Correction(Q, T, None, 1, "max_rounds")
 
 
-def explain(S: Floats, given: Ints, *, free: NDArray[np.bool_]) -> Explanation:
-    """Find the sharpness of P and the T under which ``P T`` fits the given labels."""
-    S = S / max(float(S.std()), float(np.finfo(S.dtype).tiny))
-    T = anchor_transition(S, given, free)
-    at = np.flatnonzero(free)
-    likelihood = []
-    for a in SHARPNESS:
-        P = softmax(S * S.dtype.type(a))
-        noisy = (P[at] * T.T.astype(P.dtype)[given[at]]).sum(axis=1)
-        likelihood.append(np.log(np.maximum(noisy, 1e-12)).mean(dtype=np.float64))
-    a = float(SHARPNESS[int(np.argmax(likelihood))])
-    return Explanation(softmax(S * S.dtype.type(a)), T, a)
+def fit_annotator(
+    S: Floats, labels: Labels, chosen: ScoreFit
+) -> tuple[LogOdds, Floats]:
+    """Fit log-odds and T on all rows; T keeps only what the rows prove."""
+    space, W, T = chosen.space, chosen.weights, chosen.transition
+    model = labels.model(space.features(S))
+    precision = prior_precision(space, chosen.family)
+    for _ in range(EM_ROUNDS):
+        T = proven_transition(model.sums(W, T).counts, model.num_free)
+        W, _ = model.fit(W, T, precision=precision, max_steps=STEPS)
+    return LogOdds(space, W, model.logits(W)), T
 
 
-def anchor_transition(S: Floats, given: Ints, free: NDArray[np.bool_]) -> Floats:
-    """T from the rows that are predicted with the largest margins, shrunk, (C, C)."""
-    num_classes = S.shape[1]
-    top = S.argmax(axis=1)
-    ordered = np.partition(S, -2, axis=1)
-    margin = ordered[:, -1] - ordered[:, -2]
-    counts = np.zeros((num_classes, num_classes))
-    for c in range(num_classes):
-        rows = np.flatnonzero((top == c) & free)
-        keep = max(1, round(ANCHOR_SHARE * len(rows)))
-        rows = rows[np.argsort(-margin[rows], kind="stable")[:keep]]
-        counts[c] = np.bincount(given[rows], minlength=num_classes)
-    diagonal = np.trace(counts) / max(counts.sum(), 1.0)
-    prior = np.full_like(counts, (1.0 - diagonal) / max(num_classes - 1, 1))
-    np.fill_diagonal(prior, diagonal)
-    counts += PSEUDO_ROWS * prior
-    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+def fit_log_odds(
+    S: Floats, labels: Labels, chosen: ScoreFit, T: Floats, logits: Floats
+) -> LogOdds:
+    """Fit log-odds on new scores, T fixed, from where the old logits were."""
+    space = make_space(S, quadratic=chosen.family.quadratic)
+    U = space.features(S)
+    W = solve((U.T @ U).astype(np.float64), (U.T @ logits).astype(np.float64))
+    model = labels.model(U)
+    precision = prior_precision(space, chosen.family)
+    W, _ = model.fit(W, T, precision=precision, max_steps=STEPS)
+    return LogOdds(space, W, model.logits(W))
+
+
+def fit_directly(
+    H: Floats, path: RidgePath, offset: Floats, labels: Labels, T: Floats
+) -> tuple[Floats, tuple[Floats, Floats]]:
+    """Add a correction linear in x itself to the log-odds, by the same likelihood.
+
+    Squared error spends its effort on rows that are clear anyway. The prior is centred
+    at no correction, with the mean squared row norm as its precision; few steps suffice
+    in coordinates in which the curvature is about 1. Leave-one-out is approximate here:
+    one Newton step back from each row's own pull, with the mean curvature.
+
+    Returns
+    -------
+    logits : ndarray of shape (n, C)
+    direct : tuple
+        Weights (d, C) and intercept (C,) of the correction.
+    """
+    P = softmax(offset)
+    curvature = _curvature(P, T)  # (n,)
+    mean_curvature = max(float(curvature.mean()), 1e-6)
+    penalty = float(path.values.sum()) / path.num_labelled
+    scale = 1.0 / np.sqrt(mean_curvature * path.values + penalty)  # (rank,)
+    basis = path.vectors * scale  # (d, rank)
+    model = labels.model(path.rows, offset)
+    W, _ = model.fit(
+        np.zeros((H.shape[1], labels.num_classes)),
+        T,
+        precision=penalty * scale**2,
+        basis=basis,
+        max_steps=STEPS,
+    )
+    P, Q = model.posterior(W, T)
+    own = path.leverage_at(penalty / mean_curvature) / mean_curvature  # (n,)
+    pull = own / np.maximum(1.0 - own * curvature, 0.05)
+    logits = model.logits(W) + pull[:, None] * (P - Q)
+    W = W * path.rows.scale
+    return logits, (W, -(path.rows.mean @ W))
+
+
+def judge(logits: Floats, T: Floats, given: Ints) -> tuple[Floats, Floats, float]:
+    """Posterior (n, C), T and sharpening of P, with allowance for hard rows."""
+    P = softmax(logits)
+    Q = posterior(P, T, given)
+    K = hardness.mean_confusion(P, Q)
+    slope = hardness.confusion_slope(count_given(Q, given), K)
+    if slope == 0.0:
+        return Q, T, 1.0
+    T = hardness.blame_annotator(T, K, slope)
+    sharpening = hardness.sharpening(slope)
+    P = softmax(logits * np.float32(sharpening))
+    return posterior(P, T, given), T, sharpening
+
+
+def nothing_learnt(labels: Labels) -> Correction:
+    """Say that the features do not explain the labels at all: no class is learnable."""
+    n, C = len(labels.given), labels.num_classes
+    share = np.bincount(labels.given[labels.given >= 0], minlength=C)
+    Q = np.tile((share / share.sum()).astype(np.float32), (n, 1))
+    return Correction(Q, np.full((C, C), 1.0 / C), None, 1, "nothing_learnt")
+
+
+def agreement(S: Floats, given: Ints) -> float:
+    """Share of rows whose best score is at the given label."""
+    return float((S.argmax(axis=1) == given).mean())
+
+
+def _curvature(P: Floats, T: Floats) -> Floats:
+    """Fisher information of a noisy label about the logits, mean over classes, (n,)."""
+    T = T.astype(P.dtype)
+    P2 = P * P
+    pulled = (P2 @ (T * T)) / np.maximum(P @ T, 1e-20)  # (n, C)
+    total = pulled.sum(axis=1) - P2.sum(axis=1)
+    return np.asarray(np.maximum(total, 0.0) / (T.shape[0] - 1))
 
 
 def one_hot(given: Ints, num_classes: int) -> Floats:

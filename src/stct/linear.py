@@ -63,6 +63,24 @@ class RidgeFit(NamedTuple):
     strength: float  # in units of the mean eigenvalue
 
 
+class CentredRows:
+    """Rows of H as ``(H[i:j] - mean) * scale``, made when they are asked for."""
+
+    def __init__(self, H: Floats, mean: Floats, scale: float) -> None:
+        # float16 and integers are widened, float64 keeps its precision.
+        self.dtype = np.result_type(H.dtype, np.float32)
+        self.mean = np.asarray(mean, dtype=self.dtype)
+        self.scale = scale  # a power of two
+        self._H = H
+
+    def __getitem__(self, rows: slice) -> Floats:
+        H: Floats = np.asarray(self._H[rows], dtype=self.dtype)
+        centred: Floats = H - self.mean
+        if self.scale != 1.0:
+            centred *= self.scale
+        return centred
+
+
 class RidgePath:
     """Ridge regression on fixed rows: factor once, fit any soft labels.
 
@@ -77,102 +95,115 @@ class RidgePath:
         Rows are read as ``H[i:j]``.
     labelled : ndarray of bool, shape (n,)
         Rows that the model may learn from. The others are only predicted.
+
+    Attributes
+    ----------
+    rows : CentredRows
+    values, vectors : ndarray of shape (rank,), (d, rank)
+        Eigenvalues and -vectors of the Gram matrix of the labelled centred rows.
     """
 
     def __init__(
         self, H: Floats, labelled: NDArray[np.bool_], *, num_threads: int | None = None
     ) -> None:
-        self._H = H
         self._labelled = labelled
         self._num_threads = num_threads
-        self._num_labelled = int(labelled.sum())
-        # float16 and integers are widened, float64 keeps its precision.
-        self._dtype = np.result_type(H.dtype, np.float32)
-        # A row to start the mean from, and a power of two that keeps squares in range.
+        self.num_labelled = int(labelled.sum())
         start = int(np.argmax(labelled))
-        self._mean = np.asarray(H[start], dtype=self._dtype)
-        self._scale = 1.0
-        spread = float(np.abs(self._centred(slice(start, start + TILE))).max())
-        if spread > 0.0:
-            self._scale = float(2.0 ** -np.floor(np.log2(spread)))
-        if H.shape[1] > self._num_labelled:
-            self._values, self._vectors = self._axes_of_few_rows()
+        self.rows = CentredRows(H, H[start], _scale(H[start : start + TILE] - H[start]))
+        if H.shape[1] > self.num_labelled:
+            mean, self.values, self.vectors = self._axes_of_few_rows(H)
         else:
-            self._values, self._vectors = self._axes_of_many_rows()
-        scale = float(self._values.mean()) if len(self._values) else 1.0
-        self._ridges = np.array(STRENGTHS) * scale  # (L,)
+            mean, self.values, self.vectors = self._axes_of_many_rows()
+        self.rows = CentredRows(H, mean, self.rows.scale)
+        unit = float(self.values.mean()) if len(self.values) else 1.0
+        self._ridges = np.array(STRENGTHS) * unit  # (L,)
         self._leverage = self._leverages()  # (n, L)
 
-    def fit(self, Y: Floats, given: NDArray[np.intp]) -> RidgeFit:
-        """Fit Y and pick the strength that agrees most with the given noisy labels.
+    def fit(
+        self, Y: Floats, given: NDArray[np.intp], strength: float | None = None
+    ) -> RidgeFit:
+        """Fit Y; pick the strength that agrees most with the given noisy labels.
 
         Theorem 1 as a model selector: the leave-one-out argmax is compared with
         ``given`` (n,), which is -1 in rows without a label. Of equal strengths the
-        strongest wins: it leans least on single rows.
+        strongest wins: it leans least on single rows. A ``strength`` of an earlier
+        fit skips the choice.
         """
         label_mean = Y[self._labelled].mean(axis=0, dtype=np.float64)  # (C,)
-        B = self._vectors.T @ self._cross_product(Y, label_mean)  # (rank, C)
+        B = self.vectors.T @ self._cross_product(Y, label_mean)  # (rank, C)
         models = [
-            (self._vectors @ (B / (self._values + ridge)[:, None]), index)
+            (self.vectors @ (B / (self.values + ridge)[:, None]), index)
             for index, ridge in enumerate(self._ridges)
         ]  # L weights (d, C)
-        counts = np.zeros(len(models), dtype=np.intp)
-        for rows, S in self._loo(models, label_mean, Y):
-            counts += (S.argmax(axis=2) == given[rows]).sum(axis=1)
-        best = len(models) - 1 - int(counts[::-1].argmax())
-        scores = np.empty(Y.shape, self._dtype)
+        if strength is None:
+            counts = np.zeros(len(models), dtype=np.intp)
+            for rows, S in self._loo(models, label_mean, Y):
+                counts += (S.argmax(axis=2) == given[rows]).sum(axis=1)
+            best = len(models) - 1 - int(counts[::-1].argmax())
+        else:
+            best = STRENGTHS.index(strength)
+        scores = np.empty(Y.shape, self.rows.dtype)
         for rows, S in self._loo(models[best : best + 1], label_mean, Y):
             scores[rows] = S[0]
-        W = models[best][0] * self._scale
-        return RidgeFit(scores, W, label_mean - self._mean @ W, STRENGTHS[best])
+        W = models[best][0] * self.rows.scale
+        return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
 
-    def _centred(self, rows: slice) -> Floats:
-        H: Floats = np.asarray(self._H[rows], dtype=self._dtype)
-        H = H - self._mean
-        H *= self._scale
-        return H
+    def leverage_at(self, ridge: float) -> Floats:
+        """Diagonal of the hat matrix without its intercept for any ridge, (n,).
 
-    def _axes_of_many_rows(self) -> tuple[Floats, Floats]:
-        """Eigenvalues and -vectors of the centred Gram matrix, summed over tiles."""
+        Interpolated between the strengths of the path; 0 in rows not learnt from.
+        """
+        steps = np.arange(len(self._ridges))
+        place = float(np.interp(np.log(ridge), np.log(self._ridges), steps))
+        low = min(int(place), len(steps) - 2)
+        share = place - low
+        mixed = (1.0 - share) * self._leverage[:, low]
+        mixed += share * self._leverage[:, low + 1]
+        return np.maximum(mixed - self._labelled / self.num_labelled, 0.0)
+
+    def _axes_of_many_rows(self) -> tuple[Floats, Floats, Floats]:
+        """Mean, eigenvalues and -vectors of the Gram matrix, summed over tiles."""
+        everything = self.num_labelled == len(self._labelled)
 
         def moments(rows: slice) -> tuple[Floats, Floats]:
-            Hc = self._centred(rows)[self._labelled[rows]]
-            return Hc.sum(axis=0, dtype=np.float64), Hc.T @ Hc
+            H = self.rows[rows]
+            H = H if everything else H[self._labelled[rows]]
+            return H.sum(axis=0, dtype=np.float64), H.T @ H
 
-        d = self._H.shape[1]
+        d = len(self.rows.mean)
         total, G = np.zeros(d), np.zeros((d, d))
         for tile_total, tile_G in self._map(moments):
             total += tile_total
             G += tile_G
-        offset = total / self._num_labelled
-        G -= self._num_labelled * np.outer(offset, offset)
-        self._mean = (self._mean + offset / self._scale).astype(self._dtype)
+        offset = total / self.num_labelled
+        G -= self.num_labelled * np.outer(offset, offset)
         values, V = np.linalg.eigh(G)
-        real = values > _cutoff(values, self._dtype)
-        return values[real], V[:, real]
+        real = values > _cutoff(values, self.rows.dtype)
+        return self.rows.mean + offset / self.rows.scale, values[real], V[:, real]
 
-    def _axes_of_few_rows(self) -> tuple[Floats, Floats]:
+    def _axes_of_few_rows(self, H: Floats) -> tuple[Floats, Floats, Floats]:
         """Compute the same from the rows themselves when there are fewer of them."""
-        H = np.asarray(self._H[self._labelled], dtype=np.float64)
-        mean = H.mean(axis=0)
-        self._mean = mean.astype(self._dtype)
-        _, s, Vt = np.linalg.svd((H - mean) * self._scale, full_matrices=False)
+        few = np.asarray(H[self._labelled], dtype=np.float64)
+        mean = few.mean(axis=0)
+        _, s, Vt = np.linalg.svd((few - mean) * self.rows.scale, full_matrices=False)
         values = s**2
-        real = values > _cutoff(values, self._dtype)
-        return values[real], Vt[real].T
+        real = values > _cutoff(values, self.rows.dtype)
+        return mean, values[real], Vt[real].T
 
     def _leverages(self) -> Floats:
         """Diagonal of the hat matrix for each strength; 0 in rows not learnt from."""
-        V = self._vectors.astype(self._dtype)
-        D = 1.0 / (self._values[:, None] + self._ridges)  # (rank, L)
-        D = D.astype(self._dtype)
+        V = self.vectors.astype(self.rows.dtype)
+        D = 1.0 / (self.values[:, None] + self._ridges)  # (rank, L)
+        D = D.astype(self.rows.dtype)
 
         def leverage(rows: slice) -> Floats:
-            Z = self._centred(rows) @ V
-            return np.asarray((Z * Z) @ D)
+            Z = self.rows[rows] @ V
+            Z *= Z
+            return np.asarray(Z @ D)
 
         out = np.concatenate(list(self._map(leverage)))
-        out += 1.0 / self._num_labelled
+        out += 1.0 / self.num_labelled
         # A row alone in its direction has leverage 1 and nothing to be predicted from.
         np.minimum(out, 1.0 - 1e-3, out=out)
         out[~self._labelled] = 0.0
@@ -182,26 +213,26 @@ class RidgePath:
         """Hc' Yc over the labelled rows, (d, C)."""
 
         def product(rows: slice) -> Floats:
-            use = self._labelled[rows]
-            Yc = (Y[rows][use] - label_mean).astype(self._dtype)
-            return np.asarray(self._centred(rows)[use].T @ Yc)
+            Yc = (Y[rows] - label_mean).astype(self.rows.dtype)
+            Yc *= self._labelled[rows, None]
+            return np.asarray(Yc.T @ self.rows[rows])
 
-        B = np.zeros((self._H.shape[1], Y.shape[1]))
+        B = np.zeros((Y.shape[1], len(self.rows.mean)))
         for tile in self._map(product):
             B += tile
-        return B
+        return B.T
 
     def _loo(
         self, models: Sequence[tuple[Floats, int]], label_mean: Floats, Y: Floats
     ) -> Iterator[tuple[slice, Floats]]:
         """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles."""
         W = np.concatenate([weights for weights, _ in models], axis=1)  # (d, models C)
-        W = W.astype(self._dtype)
+        W = W.astype(self.rows.dtype)
         strengths = [index for _, index in models]
-        mean = label_mean.astype(self._dtype)
+        mean = label_mean.astype(self.rows.dtype)
 
         def predict_tile(rows: slice) -> tuple[slice, Floats]:
-            F = self._centred(rows) @ W
+            F = self.rows[rows] @ W
             F = F.reshape(len(F), len(models), -1).swapaxes(0, 1) + mean
             leverage = self._leverage[rows, strengths].T[:, :, None]
             return rows, (F - leverage * Y[rows]) / (1.0 - leverage)
@@ -209,7 +240,15 @@ class RidgePath:
         return self._map(predict_tile)
 
     def _map(self, function: Callable[[slice], Result]) -> Iterator[Result]:
-        return map_tiles(function, len(self._H), num_threads=self._num_threads)
+        return map_tiles(function, len(self._labelled), num_threads=self._num_threads)
+
+
+def _scale(differences: Floats) -> float:
+    """Give a power of two that keeps squares in range; 1 for all ordinary data."""
+    spread = float(np.abs(np.asarray(differences, dtype=np.float64)).max(initial=0.0))
+    if spread == 0.0 or 1e-12 < spread < 1e12:
+        return 1.0
+    return float(2.0 ** -np.floor(np.log2(spread)))
 
 
 def _cutoff(values: Floats, dtype: np.dtype[Any]) -> float:

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from stct import linear
 from stct.correction import (
     Correction,
+    LinearModel,
     correct_by_splits,
     correct_step,
     move_to_minimiser,
     num_splits,
     num_splits_to_cover,
 )
-from stct.leave_one_out import correct_by_leave_one_out, one_hot
+from stct.leave_one_out import Labels, correct_by_leave_one_out, one_hot
 from stct.linear import Floats
 from stct.transition import Ints, count_transition
 
@@ -47,14 +48,8 @@ def correct_labels(
     `stct.correction`). Locked rows are certain and never move.
     """
     if method == "loo":
-        return correct_by_leave_one_out(
-            H,
-            given,
-            num_classes,
-            locked=locked,
-            num_threads=num_threads,
-            progress=progress,
-        )
+        labels = Labels(given, locked, num_classes, num_threads)
+        return correct_by_leave_one_out(H, labels, progress)
     known = np.flatnonzero(given >= 0)
     count = num_splits if method == "paper" else num_splits_to_cover
     dtype = np.result_type(H.dtype, np.float32)
@@ -77,5 +72,5 @@ def correct_labels(
     Y[known] = splits.labels
     Q = linear.to_simplex(Y)
     T = count_transition(Q, given)
-    intercept = W[-1] - mean @ W[:-1]
-    return Correction(Q, T, W[:-1], intercept, splits.num_splits, splits.stop)
+    model = LinearModel(W[:-1], W[-1] - mean @ W[:-1])
+    return Correction(Q, T, model, splits.num_splits, splits.stop)

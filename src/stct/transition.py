@@ -62,24 +62,93 @@ def posterior(P: Floats, T: Floats, given: Ints) -> Floats:
     return np.asarray(Q / total)
 
 
+def count_given(Q: Floats, given: Ints) -> Floats:
+    """Count rows of each clean and given class, (C, C), from soft labels Q (n, C).
+
+    Rows without a label (given is -1) are left out.
+    """
+    C = Q.shape[1]
+    order = np.argsort(given, kind="stable")
+    edges = np.searchsorted(given[order], np.arange(C + 1))
+    counts = np.zeros((C, C))
+    for j in range(C):
+        rows = order[edges[j] : edges[j + 1]]
+        counts[:, j] = Q[rows].sum(axis=0, dtype=np.float64)
+    return counts
+
+
 def count_transition(Q: Floats, given: Ints) -> Floats:
-    """T from soft clean labels Q (n, C) and given labels, (C, C); -1 rows are left out.
+    """T from soft clean labels Q (n, C) and given labels, (C, C).
 
     A class that nobody belongs to gets a row that says: nothing known, label kept.
     """
-    num_classes = Q.shape[1]
-    counts = np.zeros((num_classes, num_classes))
-    known = given >= 0
-    order = np.argsort(given[known], kind="stable")
-    rows = np.flatnonzero(known)[order]
-    starts = np.searchsorted(given[rows], np.arange(num_classes + 1))
-    for j in range(num_classes):
-        counts[:, j] = Q[rows[starts[j] : starts[j + 1]]].sum(axis=0, dtype=np.float64)
+    counts = count_given(Q, given)
     total = counts.sum(axis=1, keepdims=True)
     empty = total[:, 0] <= 0
-    counts[empty] = np.eye(num_classes)[empty]
+    counts[empty] = np.eye(len(counts))[empty]
     total[empty] = 1.0
     return np.asarray(counts / total)
+
+
+def symmetric_transition(diagonal: float, num_classes: int) -> Floats:
+    """T of an annotator who errs towards all other classes alike, (C, C)."""
+    T = np.full((num_classes, num_classes), (1.0 - diagonal) / (num_classes - 1))
+    np.fill_diagonal(T, diagonal)
+    return T
+
+
+def anchor_transition(S: Floats, given: Ints, share: float = 0.2) -> Floats:
+    """T from the rows of each predicted class with the largest margins, (C, C).
+
+    A first guess to start from: with weak features it is too noisy, with human
+    annotators too clean. Twenty rows of a symmetric annotator are added to each class.
+    """
+    n, C = S.shape
+    top = S.argmax(axis=1)
+    two = np.partition(S, C - 2, axis=1)
+    order = np.lexsort((two[:, -2] - two[:, -1], top))  # clearest first in each class
+    edges = np.searchsorted(top[order], np.arange(C + 1))
+    counts = np.zeros((C, C))
+    for c in range(C):
+        keep = int(np.ceil(share * (edges[c + 1] - edges[c])))
+        rows = order[edges[c] : edges[c] + keep]
+        counts[c] = np.bincount(given[rows], minlength=C)
+    diagonal = float(np.clip(np.trace(counts) / max(n * share, 1.0), 1.0 / C, 0.999))
+    counts += 20.0 * symmetric_transition(diagonal, C)
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def proven_transition(counts: Floats, num_rows: int) -> Floats:
+    """T that says no more than the counts prove, (C, C).
+
+    One error rate for all classes, spread evenly over the other labels. A class gets
+    its own error rate, and a pair of classes its own share of the errors, only where
+    that raises the log-likelihood by more than half a log n, as the Bayesian
+    information criterion asks. With 100 classes and 50,000 rows most of T's 10,000
+    entries would be noise.
+    """
+    C = len(counts)
+    needed = 0.5 * np.log(max(num_rows, 2))
+    total = counts.sum(axis=1) + 1e-9
+    errors = np.maximum(total - np.diagonal(counts), 1e-9)
+    pooled = float(np.clip(errors.sum() / total.sum(), 1e-6, 1.0 - 1e-6))
+    own = np.clip(errors / total, 1e-9, 1.0 - 1e-9)
+    gain = own * np.log(own / pooled) + (1 - own) * np.log((1 - own) / (1 - pooled))
+    rate = np.where(total * gain > needed, np.maximum(own, 1e-6), pooled)  # (C,)
+    off = ~np.eye(C, dtype=bool)
+    share = np.where(off, counts / errors[:, None], 0.0)
+    proven = np.zeros((C, C), dtype=bool)
+    for _ in range(4):  # who is proven decides the background, and the other way round
+        rest = off & ~proven
+        even = np.where(rest, share, 0.0).sum(axis=1) / np.maximum(rest.sum(axis=1), 1)
+        even = np.maximum(even, 1e-9)[:, None]
+        own_share = np.maximum(share, 1e-12)
+        gain = own_share * np.log(own_share / even) - own_share + even
+        proven = off & (errors[:, None] * gain > needed)
+    spread = np.where(proven, share, np.where(off, even, 0.0))
+    spread /= np.maximum(spread.sum(axis=1, keepdims=True), 1e-12)
+    T = spread * rate[:, None] + np.diag(1.0 - rate) + 1e-6
+    return np.asarray(T / T.sum(axis=1, keepdims=True))
 
 
 class Decision(NamedTuple):
