@@ -75,6 +75,41 @@ def test_count_transition_of_a_class_nobody_belongs_to():
     np.testing.assert_array_equal(T, np.eye(2))
 
 
+def sample_counts(T, rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.array([rng.multinomial(rows, row) for row in T]).astype(float)
+
+
+def test_proven_transition_pools_what_is_only_chance():
+    T = transition.symmetric_transition(0.7, 20)
+    counts = sample_counts(T, rows=100)
+    proven = transition.proven_transition(counts, 2000)
+    raw = counts / counts.sum(axis=1, keepdims=True)
+    assert np.abs(proven - T).max() < 0.02 < np.abs(raw - T).max()
+
+
+def test_proven_transition_keeps_what_stands_out():
+    T = transition.symmetric_transition(0.9, 10)
+    T[3] = 0.01
+    T[3, 3], T[3, 5] = 0.5, 0.42  # one class, mostly called one other
+    proven = transition.proven_transition(sample_counts(T, rows=500), 5000)
+    assert proven[3, 3] == pytest.approx(0.5, abs=0.06)
+    assert proven[3, 5] == pytest.approx(0.42, abs=0.06)
+    np.testing.assert_allclose(proven.sum(axis=1), 1.0)
+    others = np.delete(np.diagonal(proven), 3)
+    np.testing.assert_allclose(others, 0.9, atol=0.05)
+
+
+def test_anchors_are_the_clearest_rows_of_each_predicted_class():
+    S = np.array([[9.0, 0], [8, 0], [1, 0], [0.5, 0], [0.1, 0]] * 200)
+    S = np.vstack([S, S[:, ::-1]])
+    given = (S[:, 1] > S[:, 0]).astype(int)
+    unclear = np.abs(S[:, 0] - S[:, 1]) < 8.5
+    given[unclear] = 1 - given[unclear]  # only the clearest fifth is labelled right
+    T = transition.anchor_transition(S, given)
+    assert (np.diagonal(T) > 0.95).all()
+
+
 Q = np.array(
     [
         [0.7, 0.2, 0.1],  # best 0

@@ -37,14 +37,46 @@ class LinearModel(NamedTuple):
         return linear.to_simplex(linear.predict(X, self.weights) + self.intercept)
 
 
+class ConstantModel(NamedTuple):
+    """The same probabilities for every row, when nothing was learnt."""
+
+    shares: Floats  # (C,)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean], (n, d) -> (n, C)."""
+        return np.tile(self.shares, (len(X), 1))
+
+
+class ReorderedModel(NamedTuple):
+    """A model whose class ``order[c]`` is our class c."""
+
+    model: Model
+    order: Ints  # (C,)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+        return self.model.probabilities(X)[:, self.order]
+
+
 class Correction(NamedTuple):
     """What the features and the given labels together say, by any method."""
 
     posterior: Floats  # (n, C) Pr[clean | x, given]
     transition: Floats  # (C, C) T[clean, given]
+    learnable: NDArray[np.bool_]  # (C,) Theorem 1's condition
     model: Model | None  # for new rows
     num_rounds: int  # splits, or refits
     stop: str  # why it ended, see `LabelCorrector.termination_condition_`
+
+    def reordered(self, order: Ints) -> "Correction":
+        """Give the same with class ``order[c]`` as class c."""
+        model = None if self.model is None else ReorderedModel(self.model, order)
+        return self._replace(
+            posterior=np.ascontiguousarray(self.posterior[:, order]),
+            transition=self.transition[np.ix_(order, order)],
+            learnable=self.learnable[order],
+            model=model,
+        )
 
 
 class SplitCorrection(NamedTuple):

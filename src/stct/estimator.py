@@ -16,7 +16,7 @@ from stct.labels import EncodedLabels, decode, encode
 from stct.leave_one_out import Labels, correct_probabilities
 from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
-from stct.transition import Ints, decide, hoeffding_interval, is_learnable
+from stct.transition import Ints, decide, hoeffding_interval
 
 FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
 
@@ -192,8 +192,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._model is None:
             raise ValueError(
-                "there is no model for new rows: fitted from pred_probs, or the "
-                "features did not explain the labels"
+                "fitted from pred_probs: there is no model for new rows; "
+                "predict with the model that made them"
             )
         X = validate_data(
             self, X, dtype=[np.float64, np.float32, np.float16], reset=False
@@ -237,7 +237,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = encoded.classes
         self.label_distributions_ = Q
         self.transition_matrix_ = result.transition
-        self.learnable_ = is_learnable(result.transition)
+        self.learnable_ = result.learnable
         self.n_iter_ = result.num_rounds
         self.termination_condition_ = result.stop
         self._model = result.model

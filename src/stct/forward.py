@@ -64,6 +64,7 @@ class ForwardModel:
         self._said = np.where(
             given < 0, num_classes, given + locked * (num_classes + 1)
         )
+        self._by_class: dict[int, tuple[Ints, Ints]] = {}  # of a tile: order, edges
 
     def fit(
         self,
@@ -140,6 +141,12 @@ class ForwardModel:
             counts += part[2]
         return Sums(log_likelihood, gradient.T, counts)
 
+    def log_likelihood(self, W: Floats, T: Floats) -> Floats:
+        """Log-likelihood of each row's label, (n,)."""
+        weights, table = _working(W), self._table(T)
+        parts = self._map(lambda rows: np.log(self._explain(weights, table, rows)[2]))
+        return np.concatenate(list(parts))
+
     def logits(self, W: Floats) -> Floats:
         """Offset + U W, (n, C) float32."""
         weights = _working(W)
@@ -168,10 +175,10 @@ class ForwardModel:
 
     def _logits(self, weights: Floats, rows: slice) -> Floats:
         """Logits of one tile, (C, t) float32."""
-        logits = weights @ np.asarray(self._U[rows], dtype=np.float32).T
+        logits = np.asarray(self._U[rows], dtype=np.float32) @ weights
         if self._offset is not None:
-            logits += self._offset[rows].T
-        return np.asarray(logits)
+            logits += self._offset[rows]
+        return np.ascontiguousarray(logits.T)
 
     def _explain(
         self, weights: Floats, table: Floats, rows: slice
@@ -189,9 +196,13 @@ class ForwardModel:
 
     def _count(self, Q: Floats, rows: slice) -> Floats:
         """Sum the columns of Q (C, t) by given class, (C, C)."""
-        C, said = self.num_classes, self._said[rows]
-        order = np.argsort(said, kind="stable")
-        edges = np.searchsorted(said[order], np.arange(C + 1))
+        C = self.num_classes
+        if rows.start not in self._by_class:
+            said = self._said[rows]
+            order = np.argsort(said, kind="stable")
+            edges = np.searchsorted(said[order], np.arange(C + 1))
+            self._by_class[rows.start] = order, edges
+        order, edges = self._by_class[rows.start]
         present = np.flatnonzero(np.diff(edges))
         counts = np.zeros((C, C))
         if len(present):
@@ -204,4 +215,4 @@ class ForwardModel:
 
 
 def _working(W: Floats) -> Floats:
-    return np.ascontiguousarray(W.T, dtype=np.float32)  # (C, k)
+    return np.ascontiguousarray(W, dtype=np.float32)  # (k, C)

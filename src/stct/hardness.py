@@ -11,7 +11,7 @@ import numpy as np
 
 from stct.linear import Floats
 
-MAX_SLOPE = 0.5
+MAX_SLOPE = 1.0 / 3.0
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
 
 

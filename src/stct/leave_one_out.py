@@ -14,21 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import hardness
-from stct.correction import Correction
+from stct.correction import ConstantModel, Correction
 from stct.forward import ForwardModel
 from stct.linear import CentredRows, Floats, RidgeFit, RidgePath, solve
 from stct.score_space import (
     ScoreFit,
     ScoreSpace,
     choose,
+    fit_all,
+    highest,
     make_space,
     prior_precision,
 )
-from stct.transition import Ints, count_given, posterior, proven_transition
+from stct.transition import (
+    Ints,
+    count_given,
+    is_learnable,
+    posterior,
+)
 
 MAX_REFITS = 2
-EM_ROUNDS = 4
-STEPS = 8
+STEPS = 6
 
 
 class Labels(NamedTuple):
@@ -83,11 +89,13 @@ def correct_by_leave_one_out(
     """Score all rows, explain the labels, refit what they should be while it helps."""
     given = labels.given
     path = RidgePath(H, given >= 0, num_threads=labels.num_threads)
+    if len(path.values) == 0:  # all columns are constant
+        return nothing_learnt(labels)
     progress(0.2)
     ridge = path.fit(one_hot(given, labels.num_classes), given)
     progress(0.3)
     chosen = choose(ridge.scores, given, labels.locked, labels.num_threads)
-    if not chosen.beats_chance:
+    if chosen is None:
         return nothing_learnt(labels)
     progress(0.5)
     odds, T = fit_annotator(ridge.scores, labels, chosen)
@@ -106,9 +114,12 @@ def correct_by_leave_one_out(
         odds = fit_log_odds(ridge.scores, labels, chosen, T, odds.logits)
     logits, direct = fit_directly(H, path, odds.logits, labels, T)
     progress(0.9)
-    Q, T, sharpening = judge(logits, T, given)
-    model = LooModel(ridge, (odds.space, odds.weights), direct, sharpening)
-    return Correction(Q, T, model, refit, stop)
+    judged = judge(logits, T, labels)
+    sharpness = judged.sharpness
+    model = LooModel(ridge, (odds.space, odds.weights), direct, sharpness)
+    return Correction(
+        judged.posterior, judged.transition, is_learnable(T), model, refit, stop
+    )
 
 
 def correct_probabilities(P: Floats, labels: Labels) -> Correction:
@@ -118,24 +129,22 @@ def correct_probabilities(P: Floats, labels: Labels) -> Correction:
     """
     scores = np.log(np.maximum(P, 1e-6)).astype(np.float32)
     chosen = choose(scores, labels.given, labels.locked, labels.num_threads)
-    if not chosen.beats_chance:
+    if chosen is None:
         return nothing_learnt(labels)
     odds, T = fit_annotator(scores, labels, chosen)
-    Q, T, _ = judge(odds.logits, T, labels.given)
-    return Correction(Q, T, None, 1, "max_rounds")
+    judged = judge(odds.logits, T, labels)
+    return Correction(
+        judged.posterior, judged.transition, is_learnable(T), None, 1, "max_rounds"
+    )
 
 
 def fit_annotator(
     S: Floats, labels: Labels, chosen: ScoreFit
 ) -> tuple[LogOdds, Floats]:
     """Fit log-odds and T on all rows; T keeps only what the rows prove."""
-    space, W, T = chosen.space, chosen.weights, chosen.transition
-    model = labels.model(space.features(S))
-    precision = prior_precision(space, chosen.family)
-    for _ in range(EM_ROUNDS):
-        T = proven_transition(model.sums(W, T).counts, model.num_free)
-        W, _ = model.fit(W, T, precision=precision, max_steps=STEPS)
-    return LogOdds(space, W, model.logits(W)), T
+    model = labels.model(chosen.space.features(S))
+    W, T = fit_all(model, chosen)
+    return LogOdds(chosen.space, W, model.logits(W)), T
 
 
 def fit_log_odds(
@@ -189,26 +198,46 @@ def fit_directly(
     return logits, (W, -(path.rows.mean @ W))
 
 
-def judge(logits: Floats, T: Floats, given: Ints) -> tuple[Floats, Floats, float]:
-    """Posterior (n, C), T and sharpening of P, with allowance for hard rows."""
-    P = softmax(logits)
-    Q = posterior(P, T, given)
+class Judgement(NamedTuple):
+    """What the annotator's labels are worth, row by row."""
+
+    posterior: Floats  # (n, C)
+    transition: Floats  # (C, C)
+    sharpness: float  # of P
+
+
+def judge(logits: Floats, T: Floats, labels: Labels) -> Judgement:
+    """Posterior of the clean class, with allowance for annotators who err on hard rows.
+
+    The logits are sharpened or softened first, to the likelihood of the given labels:
+    after few rows or much noise they come out too soft.
+    """
+    model = labels.model(logits)
+    identity = np.eye(labels.num_classes)
+
+    def likelihood(step: int) -> float:
+        factor = 2.0 ** (step / 4)
+        return model.sums(factor * identity, T, count=False).log_likelihood
+
+    sharpness = 2.0 ** (highest(likelihood, start=0, limit=8) / 4)
+    P, Q = model.posterior(sharpness * identity, T)
     K = hardness.mean_confusion(P, Q)
-    slope = hardness.confusion_slope(count_given(Q, given), K)
-    if slope == 0.0:
-        return Q, T, 1.0
-    T = hardness.blame_annotator(T, K, slope)
-    sharpening = hardness.sharpening(slope)
-    P = softmax(logits * np.float32(sharpening))
-    return posterior(P, T, given), T, sharpening
+    slope = hardness.confusion_slope(count_given(Q, labels.given), K)
+    if slope > 0.0:
+        sharpness *= hardness.sharpening(slope)
+        T = hardness.blame_annotator(T, K, slope)
+        Q = model.posterior(sharpness * identity, T)[1]
+    return Judgement(Q, T, sharpness)
 
 
 def nothing_learnt(labels: Labels) -> Correction:
     """Say that the features do not explain the labels at all: no class is learnable."""
     n, C = len(labels.given), labels.num_classes
-    share = np.bincount(labels.given[labels.given >= 0], minlength=C)
-    Q = np.tile((share / share.sum()).astype(np.float32), (n, 1))
-    return Correction(Q, np.full((C, C), 1.0 / C), None, 1, "nothing_learnt")
+    counts = np.bincount(labels.given[labels.given >= 0], minlength=C)
+    model = ConstantModel(counts / counts.sum())
+    Q = np.tile(model.shares.astype(np.float32), (n, 1))
+    T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt")
 
 
 def agreement(S: Floats, given: Ints) -> float:

@@ -72,8 +72,16 @@ class CentredRows:
         self.mean = np.asarray(mean, dtype=self.dtype)
         self.scale = scale  # a power of two
         self._H = H
+        self._kept: Floats | None = None
+
+    def keep_if_in_memory(self) -> None:
+        """Make all rows at once, unless H is a file: a fit reads them many times."""
+        if type(self._H) is np.ndarray:
+            self._kept = self[0 : len(self._H)]
 
     def __getitem__(self, rows: slice) -> Floats:
+        if self._kept is not None:
+            return self._kept[rows]
         H: Floats = np.asarray(self._H[rows], dtype=self.dtype)
         centred: Floats = H - self.mean
         if self.scale != 1.0:
@@ -116,6 +124,7 @@ class RidgePath:
         else:
             mean, self.values, self.vectors = self._axes_of_many_rows()
         self.rows = CentredRows(H, mean, self.rows.scale)
+        self.rows.keep_if_in_memory()
         unit = float(self.values.mean()) if len(self.values) else 1.0
         self._ridges = np.array(STRENGTHS) * unit  # (L,)
         self._leverage = self._leverages()  # (n, L)
@@ -199,7 +208,7 @@ class RidgePath:
 
         def leverage(rows: slice) -> Floats:
             Z = self.rows[rows] @ V
-            Z *= Z
+            np.square(Z, out=Z)
             return np.asarray(Z @ D)
 
         out = np.concatenate(list(self._map(leverage)))

@@ -21,7 +21,7 @@ from stct.correction import (
 )
 from stct.leave_one_out import Labels, correct_by_leave_one_out, one_hot
 from stct.linear import Floats
-from stct.transition import Ints, count_transition
+from stct.transition import Ints, count_transition, is_learnable
 
 METHODS = ("loo", "split", "paper")
 
@@ -48,8 +48,14 @@ def correct_labels(
     `stct.correction`). Locked rows are certain and never move.
     """
     if method == "loo":
-        labels = Labels(given, locked, num_classes, num_threads)
-        return correct_by_leave_one_out(H, labels, progress)
+        # Inside, classes are numbered by size: sums then have the same order, and the
+        # same rounding, whatever the classes are called.
+        sizes = np.bincount(given[given >= 0], minlength=num_classes)
+        rank = np.empty(num_classes + 1, dtype=np.intp)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(num_classes)
+        rank[-1] = -1  # no label
+        labels = Labels(rank[given], locked, num_classes, num_threads)
+        return correct_by_leave_one_out(H, labels, progress).reordered(rank[:-1])
     known = np.flatnonzero(given >= 0)
     count = num_splits if method == "paper" else num_splits_to_cover
     dtype = np.result_type(H.dtype, np.float32)
@@ -73,4 +79,4 @@ def correct_labels(
     Q = linear.to_simplex(Y)
     T = count_transition(Q, given)
     model = LinearModel(W[:-1], W[-1] - mean @ W[:-1])
-    return Correction(Q, T, model, splits.num_splits, splits.stop)
+    return Correction(Q, T, is_learnable(T), model, splits.num_splits, splits.stop)

@@ -6,6 +6,7 @@ may be is decided on a noisy validation set: Theorems 1 and 2 once more. Legend:
 C classes, k columns; S scores (n, C), U features (n, k).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,18 @@ from numpy.typing import NDArray
 
 from stct.forward import ForwardModel
 from stct.linear import Floats
-from stct.transition import Ints, anchor_transition, symmetric_transition
+from stct.transition import (
+    Ints,
+    anchor_transition,
+    proven_transition,
+    symmetric_transition,
+)
 
 PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing, stratified; everything else uses all rows
-SHARPNESS = 2.0 ** np.arange(-0.5, 4.1, 0.5)
 MAX_QUADRATIC = 10  # leading directions whose products are used
-ROWS_PER_WEIGHT = 10  # below this a richer family is not even tried
 FREE_INTERCEPT = 1e-3
+FIRST_STEPS, CONVERGE_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 12, 6
 
 
 class ScoreSpace(NamedTuple):
@@ -29,15 +34,15 @@ class ScoreSpace(NamedTuple):
     mean: Floats  # (C,)
     whiten: Floats  # (C, r)
     identity: Floats  # (k, C): U @ identity = S / std(S)
-    quadratic: tuple[Floats, Floats] | None  # mean and 1 / std of the products
+    quadratic: tuple[Floats, Floats] | None  # mean and whitening of the products
 
     def features(self, S: Floats) -> Floats:
         """Features U (n, k) of scores S (n, C)."""
         U = (S - self.mean) @ self.whiten
         columns = [np.ones((len(S), 1), U.dtype), U]
         if self.quadratic is not None:
-            mean, scale = self.quadratic
-            columns.append((_products(U) - mean) * scale)
+            mean, whiten = self.quadratic
+            columns.append((_products(U) - mean) @ whiten)
         return np.concatenate(columns, axis=1)
 
 
@@ -46,13 +51,14 @@ class Family(NamedTuple):
 
     quadratic: bool
     precision: float  # of the prior around plain sharpened scores
+    min_rows: float = 0.0  # rows per weight: with fewer it is not even tried
 
 
-FAMILIES = (
-    Family(quadratic=False, precision=1e4),  # one sharpness, for few rows
+FAMILIES = (  # from careful to bold
+    Family(quadratic=False, precision=1e4),  # one sharpness
     Family(quadratic=False, precision=30.0),
     Family(quadratic=False, precision=1.0),
-    Family(quadratic=True, precision=1.0),
+    Family(quadratic=True, precision=1.0, min_rows=1.0),
 )
 
 
@@ -63,27 +69,29 @@ class ScoreFit(NamedTuple):
     space: ScoreSpace
     weights: Floats  # (k, C)
     transition: Floats  # (C, C)
-    beats_chance: bool  # do the features say anything about the labels?
 
 
 def make_space(S: Floats, *, quadratic: bool) -> ScoreSpace:
     """Whiten the scores, (n, C); directions without variance are left out."""
-    mean = S.mean(axis=0, dtype=np.float64)
-    centred = S - mean.astype(S.dtype)
-    values, V = np.linalg.eigh((centred.T @ centred).astype(np.float64) / len(S))
+    mean, whiten, colour = _whitening(S)
+    identity = np.vstack([mean, colour]) / max(float(S.std()), 1e-30)
+    products = None
+    if quadratic:
+        products = _whitening(_products((S - mean) @ whiten))[:2]
+        zeros = np.zeros((products[1].shape[1], S.shape[1]))
+        identity = np.vstack([identity, zeros])
+    return ScoreSpace(mean, whiten, identity, products)
+
+
+def _whitening(A: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean (k,), whitening (k, r) and its inverse (r, k) of the rows of A (n, k)."""
+    mean = A.mean(axis=0, dtype=np.float64).astype(A.dtype)
+    centred = A - mean
+    values, V = np.linalg.eigh((centred.T @ centred).astype(np.float64) / len(A))
     keep = values > max(values.max() * 1e-4, 1e-30)
     values, V = values[keep][::-1], V[:, keep][:, ::-1]
     root = np.sqrt(values)
-    spread = max(float(S.std()), 1e-30)
-    identity = np.vstack([mean, (V * root).T]) / spread
-    whiten = (V / root).astype(S.dtype)
-    products = None
-    if quadratic:
-        U2 = _products(centred @ whiten)
-        scale = 1.0 / np.maximum(U2.std(axis=0), 1e-6)
-        products = U2.mean(axis=0), scale
-        identity = np.vstack([identity, np.zeros((U2.shape[1], S.shape[1]))])
-    return ScoreSpace(mean.astype(S.dtype), whiten, identity, products)
+    return mean, (V / root).astype(A.dtype), (V * root).T
 
 
 def _products(U: Floats) -> Floats:
@@ -93,10 +101,31 @@ def _products(U: Floats) -> Floats:
 
 def sharpest(model: ForwardModel, space: ScoreSpace, T: Floats) -> Floats:
     """Weights (k, C) of plain scores, as sharp as the given labels make likely."""
-    likelihood = [
-        model.sums(a * space.identity, T, count=False).log_likelihood for a in SHARPNESS
-    ]
-    return np.asarray(SHARPNESS[int(np.argmax(likelihood))] * space.identity)
+
+    def likelihood(step: int) -> float:
+        W = 2.0 ** (step / 2) * space.identity
+        return model.sums(W, T, count=False).log_likelihood
+
+    best = highest(likelihood, start=4, limit=8)
+    return np.asarray(2.0 ** (best / 2) * space.identity)
+
+
+def highest(function: Callable[[int], float], *, start: int, limit: int) -> int:
+    """Walk uphill from ``start`` in whole steps, at most to -limit or limit."""
+    known: dict[int, float] = {}
+
+    def value(step: int) -> float:
+        if step not in known:
+            known[step] = function(step)
+        return known[step]
+
+    at = start
+    for direction in (1, -1):
+        while abs(at + direction) <= limit and value(at + direction) > value(at):
+            at += direction
+        if at != start:
+            break
+    return at
 
 
 def prior_precision(space: ScoreSpace, family: Family) -> Floats:
@@ -108,17 +137,21 @@ def prior_precision(space: ScoreSpace, family: Family) -> Floats:
 
 def choose(
     S: Floats, given: Ints, locked: NDArray[np.bool_], num_threads: int | None
-) -> ScoreFit:
+) -> ScoreFit | None:
     """Pick the family and T whose fit predicts a noisy validation set best.
 
-    Both sets are strided out of the rows ordered by given class and score, so they are
-    stratified and do not depend on the order of the rows.
+    A richer family must be better by two standard errors; if not even the poorest one
+    beats the frequencies of the labels, there is nothing to learn and None is returned.
+    Both sets are stratified by given class and do not depend on the order of the rows.
     """
     C = S.shape[1]
     free = np.flatnonzero((given >= 0) & ~locked)
-    order = free[np.lexsort((S[free, given[free]], given[free]))]
+    # Low digits of a score shuffle the rows, whatever order they came in.
+    shuffle = (S[free, given[free]] * 4096.0) % 1.0
+    order = free[np.lexsort((shuffle, given[free]))]
     stride = max(2, -(-len(order) // SAMPLE))
-    train, val = order[::stride], order[stride // 2 :: stride]
+    in_train = np.arange(len(order)) % stride == 0
+    train, val = order[in_train], order[~in_train]
     anchors = anchor_transition(S[free], given[free])
     starts = (anchors, symmetric_transition(0.9, C))
     spaces = {q: make_space(S, quadratic=q) for q in (False, True)}
@@ -128,34 +161,71 @@ def choose(
         U = space.features(S[rows])
         return ForwardModel(U, given[rows], nothing, C, num_threads=num_threads)
 
-    best, best_likelihood = None, -np.inf
+    # What the frequencies of the labels say of each validation row.
+    share = np.bincount(given[val], minlength=C) / len(val)
+    likelihood = np.log(share[given[val]])
+    best = None
     for family in FAMILIES:
         space = spaces[family.quadratic]
-        if family.quadratic and len(train) < ROWS_PER_WEIGHT * len(space.identity):
+        if len(train) < family.min_rows * space.identity.size:
             continue
-        W, T = _fit_from(starts, model(train, space), space, family)
-        likelihood = model(val, space).sums(W, T, count=False).log_likelihood
-        if likelihood > best_likelihood:
-            best, best_likelihood = (family, space, W, T), likelihood
-    assert best is not None
-    share = np.bincount(given[val], minlength=C) / len(val)
-    chance = len(val) * float((share * np.log(np.maximum(share, 1e-30))).sum())
-    return ScoreFit(*best, best_likelihood > chance)
+        fitted, tested = model(train, space), model(val, space)
+        ends = [_fit_from(T, fitted, space, family) for T in starts]
+        candidates = [tested.log_likelihood(e.weights, e.transition) for e in ends]
+        # Anchors see the noise; the other start must prove that it is the features'.
+        likelier = int(_is_better(candidates[1], candidates[0]))
+        if _is_better(candidates[likelier], likelihood):
+            best, likelihood = ends[likelier], candidates[likelier]
+    if best is None:
+        return None
+    fitted = model(train, best.space)
+    return _prove(fitted, _climb(fitted, best, CONVERGE_STEPS))
+
+
+def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
+    """Weights (k, C) and T (C, C) on all rows, from what a part of them has chosen.
+
+    The prior that was right for the part weighs less against all.
+    """
+    weaker = chosen.family.precision * min(1.0, SAMPLE / max(model.num_free, 1))
+    start = chosen._replace(family=chosen.family._replace(precision=weaker))
+    end = _prove(model, _climb(model, start, ALL_STEPS))
+    return end.weights, end.transition
+
+
+def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
+    """Reduce T to what the rows prove and let W follow, twice in turn."""
+    W, T = start.weights, start.transition
+    precision = prior_precision(start.space, start.family)
+    for _ in range(2):
+        T = proven_transition(model.sums(W, T).counts, model.num_free)
+        W, _ = model.fit(W, T, precision=precision, max_steps=PROVE_STEPS)
+    return start._replace(weights=W, transition=T)
+
+
+def _is_better(candidate: Floats, current: Floats) -> bool:
+    """Higher mean log-likelihood by two standard errors of the paired difference."""
+    gain = (candidate - current).astype(np.float64)
+    return bool(gain.mean() > 2.0 * gain.std() / np.sqrt(len(gain)))
 
 
 def _fit_from(
-    starts: tuple[Floats, ...], model: ForwardModel, space: ScoreSpace, family: Family
-) -> tuple[Floats, Floats]:
-    """Fit W and T jointly from each T; keep the likelier end."""
-    C = model.num_classes
-    precision = prior_precision(space, family)
-    ends = []
-    for start in starts:
-        diagonal = float(np.clip(np.diagonal(start).mean(), 1.0 / C, 0.999))
-        pseudo = PSEUDO_ROWS * symmetric_transition(diagonal, C)
-        W = sharpest(model, space, start)
-        W, T = model.fit(
-            W, start, precision=precision, pseudo_rows=pseudo, max_steps=25
-        )
-        ends.append((model.sums(W, T, count=False).log_likelihood, W, T))
-    return max(ends, key=lambda end: end[0])[1:]
+    T: Floats, model: ForwardModel, space: ScoreSpace, family: Family
+) -> ScoreFit:
+    """Fit W and T jointly, from plain scores and the given T."""
+    start = ScoreFit(family, space, sharpest(model, space, T), T)
+    return _climb(model, start, FIRST_STEPS)
+
+
+def _climb(model: ForwardModel, start: ScoreFit, max_steps: int) -> ScoreFit:
+    """Improve W and T together from where they are."""
+    T = start.transition
+    diagonal = float(np.clip(np.diagonal(T).mean(), 1.0 / len(T), 0.999))
+    W, T = model.fit(
+        start.weights,
+        T,
+        precision=prior_precision(start.space, start.family),
+        pseudo_rows=PSEUDO_ROWS * symmetric_transition(diagonal, len(T)),
+        max_steps=max_steps,
+    )
+    return start._replace(weights=W, transition=T)

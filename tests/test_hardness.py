@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+
+from stct import hardness
+from stct.hardness import blame_annotator, confusion_slope, mean_confusion
+
+
+def confusion(C=8, seed=0):
+    rng = np.random.default_rng(seed)
+    K = rng.gamma(0.5, 0.03, size=(C, C))
+    np.fill_diagonal(K, 0.0)
+    np.fill_diagonal(K, 1.0 - K.sum(axis=1))
+    return K, rng
+
+
+def annotators(K, share, rng, background=0.01):
+    T = background + share * K + rng.normal(0, 0.001, K.shape)
+    np.fill_diagonal(T, 0.0)
+    np.fill_diagonal(T, 1.0 - T.sum(axis=1))
+    return T * 1000.0  # counts
+
+
+def test_mean_confusion_by_loops():
+    rng = np.random.default_rng(0)
+    P, Q = rng.dirichlet(np.ones(3), size=40), rng.dirichlet(np.ones(3), size=40)
+    for y in range(3):
+        expected = sum(q[y] * p for p, q in zip(P, Q, strict=True)) / Q[:, y].sum()
+        np.testing.assert_allclose(mean_confusion(P, Q)[y], expected)
+
+
+@pytest.mark.parametrize("C", [8, 30])  # exact, and more cells than that
+def test_slope_is_found_where_annotators_share_the_confusion(C):
+    K, rng = confusion(C)
+    assert 0.1 < confusion_slope(annotators(K, 0.25, rng), K) < 0.25
+
+
+def test_no_slope_for_symmetric_noise_or_for_single_large_entries():
+    K, rng = confusion()
+    assert confusion_slope(annotators(K, 0.0, rng), K) < 0.02
+    counts = annotators(K, 0.0, rng)
+    most_confused = np.where(np.eye(8, dtype=bool), -1.0, K).argmax(axis=1)[:3]
+    counts[np.arange(3), most_confused] += (
+        400.0  # a look-alike
+    )
+    assert confusion_slope(counts, K) < 0.02
+
+
+def test_two_classes_prove_nothing():
+    K = np.array([[0.9, 0.1], [0.2, 0.8]])
+    assert confusion_slope(np.array([[80.0, 20.0], [10.0, 90.0]]), K) == 0.0
+
+
+def test_blame_moves_confusion_from_the_features_to_the_annotator():
+    K, rng = confusion()
+    T = annotators(K, 0.2, rng) / 1000.0
+    assert np.allclose(blame_annotator(T, K, 0.0), T)
+    moved = blame_annotator(T, K, 0.2)
+    np.testing.assert_allclose(moved.sum(axis=1), 1.0)
+    assert (np.diagonal(moved) < np.diagonal(T)).all()
+    assert hardness.sharpening(0.0) == 1.0
+    assert hardness.sharpening(0.2) > 1.0
