@@ -254,7 +254,7 @@ def test_same_seed_same_bits_for_any_number_of_threads(weak, method):
     X, y = weak
     fits = [
         LabelCorrector(method, n_jobs=jobs, random_state=7).fit(X, y)
-        for jobs in (1, 2, None)
+        for jobs in (1, 2, -1)
     ]
     for other in fits[1:]:
         np.testing.assert_array_equal(
@@ -366,6 +366,7 @@ def test_infinite_embeddings_name_their_rows():
         {"step_size": 0.0},
         {"agreement": 1.5},
         {"coverage": 1.0},
+        {"n_jobs": 0},
     ],
 )
 def test_bad_parameters_are_refused_in_fit(parameters):

@@ -39,9 +39,7 @@ def test_no_slope_for_symmetric_noise_or_for_single_large_entries():
     assert confusion_slope(annotators(K, 0.0, rng), K) < 0.02
     counts = annotators(K, 0.0, rng)
     most_confused = np.where(np.eye(8, dtype=bool), -1.0, K).argmax(axis=1)[:3]
-    counts[np.arange(3), most_confused] += (
-        400.0  # a look-alike
-    )
+    counts[np.arange(3), most_confused] += 400.0  # a look-alike
     assert confusion_slope(counts, K) < 0.02
 
 

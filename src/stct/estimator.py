@@ -1,13 +1,13 @@
 """`LabelCorrector`: noisy meta correction behind the scikit-learn contract."""
 
 import warnings
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stct.blocks import map_tiles, single_blas_thread
@@ -45,7 +45,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     val_ratio, step_size, agreement, coverage : float
         The paper's r, eta, delta and beta; used by ``"split"`` and ``"paper"`` only.
     n_jobs : int, optional
-        Threads; all cores by default. Never changes the result.
+        Threads; None and -1 mean all cores. Never changes the result.
     random_state : int, numpy Generator or None, default=None
         For the random splits. ``"loo"`` draws nothing.
 
@@ -99,7 +99,11 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "step_size": [Interval(Real, 0.0, None, closed="neither")],
         "agreement": [Interval(Real, 0.0, 1.0, closed="right")],
         "coverage": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "n_jobs": [None, int],
+        "n_jobs": [
+            None,
+            Options(Integral, {-1}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -151,6 +155,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Called with the share of work done.
         """
         self._validate_params()
+        num_threads = None if self.n_jobs == -1 else self.n_jobs
         if (X is None) == (pred_probs is None):
             raise ValueError("pass embeddings X or pred_probs, one of the two")
         if y is None:
@@ -165,16 +170,16 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 dtype=[np.float64, np.float32, np.float16],
                 ensure_all_finite=False,
             )
-            _check_finite(X, self.n_jobs)
+            _check_finite(X, num_threads)
         encoded, P = _encode(y, pred_probs)
         _check_labels(encoded, len(X if P is None else P))
         fixed = _check_locked(locked, encoded.codes)
         report = progress or _silent
         with single_blas_thread():
             if P is None:
-                result = self._correct(X, encoded, fixed, report)
+                result = self._correct(X, encoded, fixed, num_threads, report)
             else:
-                given = Labels(encoded.codes, fixed, P.shape[1], self.n_jobs)
+                given = Labels(encoded.codes, fixed, P.shape[1], num_threads)
                 result = correct_probabilities(P, given)
         self.notes_ = _notes(encoded, fixed, X)
         self._decide(result, encoded, fixed)
@@ -210,6 +215,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Floats,
         encoded: EncodedLabels,
         locked: NDArray[np.bool_],
+        num_threads: int | None,
         progress: Progress,
     ) -> Correction:
         return correct_labels(
@@ -222,7 +228,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             step_size=self.step_size,
             agreement=self.agreement,
             coverage=self.coverage,
-            num_threads=self.n_jobs,
+            num_threads=num_threads,
             generator=_generator(self.random_state),
             progress=progress,
         )
