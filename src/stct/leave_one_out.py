@@ -190,10 +190,12 @@ def fit_directly(
         basis=basis,
         max_steps=STEPS,
     )
-    P, Q = model.posterior(W, T)
+    logits = model.logits(W)
+    P = softmax(logits)
+    Q = posterior(P, T, labels.given)
     own = path.leverage_at(penalty / mean_curvature) / mean_curvature  # (n,)
     pull = own / np.maximum(1.0 - own * curvature, 0.05)
-    logits = model.logits(W) + pull[:, None] * (P - Q)
+    logits += pull[:, None] * (P - Q)
     W = W * path.rows.scale
     return logits, (W, -(path.rows.mean @ W))
 

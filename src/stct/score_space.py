@@ -25,7 +25,7 @@ PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing, stratified; everything else uses all rows
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
-FIRST_STEPS, CONVERGE_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 12, 6
+CONVERGE_STEPS, ALL_STEPS, PROVE_STEPS = 150, 12, 5
 
 
 class ScoreSpace(NamedTuple):
@@ -50,15 +50,16 @@ class Family(NamedTuple):
     """One candidate: how flexible the log-odds may be."""
 
     quadratic: bool
-    precision: float  # of the prior around plain sharpened scores
+    precision: float  # of the prior around the poorer family, first around plain scores
+    steps: int
     min_rows: float = 0.0  # rows per weight: with fewer it is not even tried
 
 
 FAMILIES = (  # from careful to bold
-    Family(quadratic=False, precision=1e4),  # one sharpness
-    Family(quadratic=False, precision=30.0),
-    Family(quadratic=False, precision=1.0),
-    Family(quadratic=True, precision=1.0, min_rows=1.0),
+    Family(quadratic=False, precision=1e4, steps=20),  # one sharpness
+    Family(quadratic=False, precision=30.0, steps=10),
+    Family(quadratic=False, precision=1.0, steps=10),
+    Family(quadratic=True, precision=1.0, steps=25, min_rows=1.0),
 )
 
 
@@ -164,16 +165,27 @@ def choose(
     # What the frequencies of the labels say of each validation row.
     share = np.bincount(given[val], minlength=C) / len(val)
     likelihood = np.log(share[given[val]])
-    best = None
+    best: ScoreFit | None = None
+    ends: list[ScoreFit] = []
     for family in FAMILIES:
         space = spaces[family.quadratic]
         if len(train) < family.min_rows * space.identity.size:
             continue
         fitted, tested = model(train, space), model(val, space)
-        ends = [_fit_from(T, fitted, space, family) for T in starts]
+        if ends and ends[0].space is space:
+            # The weights of the poorer family become the mean of the prior.
+            ends = [end._replace(family=family) for end in ends]
+        else:
+            plain = [sharpest(fitted, space, T) for T in starts]
+            ends = [
+                ScoreFit(family, space, W, T)
+                for W, T in zip(plain, starts, strict=True)
+            ]
+        ends = [_climb(fitted, end, family.steps) for end in ends]
         candidates = [tested.log_likelihood(e.weights, e.transition) for e in ends]
-        # Anchors see the noise; the other start must prove that it is the features'.
-        likelier = int(_is_better(candidates[1], candidates[0]))
+        # Anchors see the noise; that it is the features' fault must be proven well:
+        # under much noise both explain the labels almost alike.
+        likelier = int(_is_better(candidates[1], candidates[0], errors=4.0))
         if _is_better(candidates[likelier], likelihood):
             best, likelihood = ends[likelier], candidates[likelier]
     if best is None:
@@ -203,18 +215,10 @@ def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
     return start._replace(weights=W, transition=T)
 
 
-def _is_better(candidate: Floats, current: Floats) -> bool:
-    """Higher mean log-likelihood by two standard errors of the paired difference."""
+def _is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
+    """Higher mean log-likelihood, by standard errors of the paired difference."""
     gain = (candidate - current).astype(np.float64)
-    return bool(gain.mean() > 2.0 * gain.std() / np.sqrt(len(gain)))
-
-
-def _fit_from(
-    T: Floats, model: ForwardModel, space: ScoreSpace, family: Family
-) -> ScoreFit:
-    """Fit W and T jointly, from plain scores and the given T."""
-    start = ScoreFit(family, space, sharpest(model, space, T), T)
-    return _climb(model, start, FIRST_STEPS)
+    return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
 
 def _climb(model: ForwardModel, start: ScoreFit, max_steps: int) -> ScoreFit:
