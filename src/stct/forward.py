@@ -118,7 +118,7 @@ class ForwardModel:
         start = np.zeros(size)
         if pseudo_rows is not None:
             start = np.concatenate([start, np.log(np.maximum(T, 1e-6)).ravel()])
-        options = {"maxiter": max_steps, "ftol": 1e-6, "gtol": 1e-6}
+        options = {"maxiter": max_steps, "ftol": 1e-5, "gtol": 1e-6}
         best = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
         return unpack(best.x)[1:]
 
@@ -212,6 +212,18 @@ class ForwardModel:
 
     def _map(self, function: Callable[[slice], Result]) -> Iterator[Result]:
         return map_tiles(function, len(self._said), num_threads=self._num_threads)
+
+
+def curvature(P: Floats, T: Floats) -> Floats:
+    """Fisher information of a given label about the logits, mean over classes, (n,).
+
+    For a row with Pr[clean | x] = P (n, C): little where P is sure or T is noisy.
+    """
+    T = T.astype(P.dtype)
+    P2 = P * P
+    pulled = (P2 @ (T * T)) / np.maximum(P @ T, 1e-20)  # (n, C)
+    total = pulled.sum(axis=1) - P2.sum(axis=1)
+    return np.asarray(np.maximum(total, 0.0) / (len(T) - 1))
 
 
 def _working(W: Floats) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stct import hardness
 from stct.correction import ConstantModel, Correction
-from stct.forward import ForwardModel
+from stct.forward import ForwardModel, curvature
 from stct.linear import CentredRows, Floats, RidgeFit, RidgePath, solve
 from stct.score_space import (
     ScoreFit,
@@ -34,7 +34,7 @@ from stct.transition import (
 )
 
 MAX_REFITS = 2
-STEPS = 6
+STEPS = 5
 
 
 class Labels(NamedTuple):
@@ -177,10 +177,10 @@ def fit_directly(
         Weights (d, C) and intercept (C,) of the correction.
     """
     P = softmax(offset)
-    curvature = _curvature(P, T)  # (n,)
-    mean_curvature = max(float(curvature.mean()), 1e-6)
+    bend = curvature(P, T)  # (n,)
+    mean_bend = max(float(bend.mean()), 1e-6)
     penalty = float(path.values.sum()) / path.num_labelled
-    scale = 1.0 / np.sqrt(mean_curvature * path.values + penalty)  # (rank,)
+    scale = 1.0 / np.sqrt(mean_bend * path.values + penalty)  # (rank,)
     basis = path.vectors * scale  # (d, rank)
     model = labels.model(path.rows, offset)
     W, _ = model.fit(
@@ -193,8 +193,8 @@ def fit_directly(
     logits = model.logits(W)
     P = softmax(logits)
     Q = posterior(P, T, labels.given)
-    own = path.leverage_at(penalty / mean_curvature) / mean_curvature  # (n,)
-    pull = own / np.maximum(1.0 - own * curvature, 0.05)
+    own = path.leverage_at(penalty / mean_bend) / mean_bend  # (n,)
+    pull = own / np.maximum(1.0 - own * bend, 0.05)
     logits += pull[:, None] * (P - Q)
     W = W * path.rows.scale
     return logits, (W, -(path.rows.mean @ W))
@@ -245,15 +245,6 @@ def nothing_learnt(labels: Labels) -> Correction:
 def agreement(S: Floats, given: Ints) -> float:
     """Share of rows whose best score is at the given label."""
     return float((S.argmax(axis=1) == given).mean())
-
-
-def _curvature(P: Floats, T: Floats) -> Floats:
-    """Fisher information of a noisy label about the logits, mean over classes, (n,)."""
-    T = T.astype(P.dtype)
-    P2 = P * P
-    pulled = (P2 @ (T * T)) / np.maximum(P @ T, 1e-20)  # (n, C)
-    total = pulled.sum(axis=1) - P2.sum(axis=1)
-    return np.asarray(np.maximum(total, 0.0) / (T.shape[0] - 1))
 
 
 def one_hot(given: Ints, num_classes: int) -> Floats:

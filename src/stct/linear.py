@@ -147,7 +147,7 @@ class RidgePath:
         ]  # L weights (d, C)
         if strength is None:
             counts = np.zeros(len(models), dtype=np.intp)
-            for rows, S in self._loo(models, label_mean, Y):
+            for rows, S in self._loo(models, label_mean, Y, scaled=False):
                 counts += (S.argmax(axis=2) == given[rows]).sum(axis=1)
             best = len(models) - 1 - int(counts[::-1].argmax())
         else:
@@ -232,9 +232,17 @@ class RidgePath:
         return B.T
 
     def _loo(
-        self, models: Sequence[tuple[Floats, int]], label_mean: Floats, Y: Floats
+        self,
+        models: Sequence[tuple[Floats, int]],
+        label_mean: Floats,
+        Y: Floats,
+        *,
+        scaled: bool = True,
     ) -> Iterator[tuple[slice, Floats]]:
-        """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles."""
+        """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles.
+
+        Unscaled, without the denominator, they have the same argmax.
+        """
         W = np.concatenate([weights for weights, _ in models], axis=1)  # (d, models C)
         W = W.astype(self.rows.dtype)
         strengths = [index for _, index in models]
@@ -242,9 +250,13 @@ class RidgePath:
 
         def predict_tile(rows: slice) -> tuple[slice, Floats]:
             F = self.rows[rows] @ W
-            F = F.reshape(len(F), len(models), -1).swapaxes(0, 1) + mean
+            F = F.reshape(len(F), len(models), -1).swapaxes(0, 1)
+            F += mean
             leverage = self._leverage[rows, strengths].T[:, :, None]
-            return rows, (F - leverage * Y[rows]) / (1.0 - leverage)
+            F -= leverage * Y[rows]
+            if scaled:
+                F /= 1.0 - leverage
+            return rows, F
 
         return self._map(predict_tile)
 

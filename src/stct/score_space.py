@@ -181,13 +181,19 @@ def choose(
                 ScoreFit(family, space, W, T)
                 for W, T in zip(plain, starts, strict=True)
             ]
-        ends = [_climb(fitted, end, family.steps) for end in ends]
-        candidates = [tested.log_likelihood(e.weights, e.transition) for e in ends]
-        # Anchors see the noise; that it is the features' fault must be proven well:
-        # under much noise both explain the labels almost alike.
-        likelier = int(_is_better(candidates[1], candidates[0], errors=4.0))
-        if _is_better(candidates[likelier], likelihood):
-            best, likelihood = ends[likelier], candidates[likelier]
+        for number, start in enumerate(ends):
+            ends[number] = end = _climb(fitted, start, family.steps)
+            candidate = tested.log_likelihood(end.weights, end.transition)
+            if number == 0:
+                first = candidate
+                if _is_better(likelihood, first, errors=4.0):
+                    break  # hopeless from the other start too
+            # Anchors see the noise; that it is the features' fault must be proven
+            # well: under much noise both explain the labels almost alike.
+            elif not _is_better(candidate, first, errors=4.0):
+                continue
+            if _is_better(candidate, likelihood):
+                best, likelihood = end, candidate
     if best is None:
         return None
     fitted = model(train, best.space)
