@@ -75,6 +75,7 @@ class ForwardModel:
         basis: Floats | None = None,
         pseudo_rows: Floats | None = None,
         max_steps: int,
+        tolerance: float = 1e-5,
     ) -> tuple[Floats, Floats]:
         """Climb the likelihood from W, the mean of its prior, and from T.
 
@@ -86,6 +87,8 @@ class ForwardModel:
             Move W inside its columns only: scaled well, few steps do.
         pseudo_rows : ndarray of shape (C, C), optional
             Rows that T has seen already. None leaves T as it is.
+        tolerance : float
+            Stop when a step gains less log-likelihood per row.
         """
         C = self.num_classes
         penalty = np.asarray(precision, dtype=np.float64)[:, None]
@@ -118,7 +121,7 @@ class ForwardModel:
         start = np.zeros(size)
         if pseudo_rows is not None:
             start = np.concatenate([start, np.log(np.maximum(T, 1e-6)).ravel()])
-        options = {"maxiter": max_steps, "ftol": 1e-5, "gtol": 1e-6}
+        options = {"maxiter": max_steps, "ftol": tolerance, "gtol": 1e-6}
         best = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
         return unpack(best.x)[1:]
 

@@ -197,7 +197,7 @@ def choose(
     if best is None:
         return None
     fitted = model(train, best.space)
-    return _prove(fitted, _climb(fitted, best, CONVERGE_STEPS))
+    return _prove(fitted, _climb(fitted, best, CONVERGE_STEPS, tolerance=1e-6))
 
 
 def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
@@ -227,7 +227,9 @@ def _is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
     return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
 
-def _climb(model: ForwardModel, start: ScoreFit, max_steps: int) -> ScoreFit:
+def _climb(
+    model: ForwardModel, start: ScoreFit, max_steps: int, tolerance: float = 1e-5
+) -> ScoreFit:
     """Improve W and T together from where they are."""
     T = start.transition
     diagonal = float(np.clip(np.diagonal(T).mean(), 1.0 / len(T), 0.999))
@@ -237,5 +239,6 @@ def _climb(model: ForwardModel, start: ScoreFit, max_steps: int) -> ScoreFit:
         precision=prior_precision(start.space, start.family),
         pseudo_rows=PSEUDO_ROWS * symmetric_transition(diagonal, len(T)),
         max_steps=max_steps,
+        tolerance=tolerance,
     )
     return start._replace(weights=W, transition=T)
