@@ -9,8 +9,8 @@ for injecting noise and for scoring, never by a method.
 
 Every method runs in a process of its own; seconds are the best of up to three runs (one
 if it takes over 3 s), memory is the peak above what the process had when the method
-started. `knn` and `cleanlab` use all cores, as `loo` does. One float32 `H.T @ H` is timed
-beside every cell, the best of seven.
+started. `knn` and `cleanlab` use all cores, as `loo` does. One float32 `H.T @ H` is
+timed beside every cell, the best of seven.
 """
 
 import argparse

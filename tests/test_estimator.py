@@ -153,6 +153,24 @@ def test_locked_rows_never_move_and_are_certain(digits):
     assert (m.action_[~locked] == "relabel").any()
 
 
+def test_rows_can_all_be_locked():
+    X, given, _ = blobs()
+    m = LabelCorrector().fit(X, given, locked=np.ones(len(X), bool))
+    np.testing.assert_array_equal(m.labels_, given)
+    assert (m.action_ == "keep").all()
+
+
+def test_labels_that_have_nothing_to_do_with_the_rows_are_left_alone():
+    X, _, _ = blobs(n=3000)
+    y = np.random.default_rng(5).integers(0, 3, 3000)
+    m = LabelCorrector().fit(X, y)
+    np.testing.assert_array_equal(m.labels_, y)
+    assert m.termination_condition_ == "nothing_learnt"
+    assert not m.learnable_.any()
+    assert any("no better than chance" in note for note in m.notes_)
+    assert m.predict(X).shape == (3000,)
+
+
 def test_probabilities_of_another_model(digits):
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import cross_val_predict

@@ -16,6 +16,7 @@ RANK = {
     "console": 0,
     "linear": 1,
     "transition": 1,
+    "checks": 2,
     "correction": 2,
     "forward": 2,
     "hardness": 2,

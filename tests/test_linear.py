@@ -19,11 +19,14 @@ def naive_ridge(H, Y, ridge):
 
 
 def naive_leave_one_out(H, Y, ridge):
+    """Refit the weights without each row; the means are those of all rows."""
     out = np.empty_like(Y)
+    Hc, mean = H - H.mean(axis=0), Y.mean(axis=0)
     for i in range(len(H)):
         rest = np.arange(len(H)) != i
-        W = naive_ridge(H[rest], Y[rest], ridge)
-        out[i] = W[0] + H[i] @ W[1:]
+        A = Hc[rest].T @ Hc[rest] + ridge * np.eye(H.shape[1])
+        W = np.linalg.solve(A, Hc[rest].T @ (Y[rest] - mean))
+        out[i] = mean + Hc[i] @ W
     return out
 
 
@@ -59,6 +62,17 @@ def test_scores_are_exact_leave_one_out_ridge(rng, n):
     values = values[values > 1e-9]
     expected = naive_leave_one_out(H, Y, fit.strength * values.mean())
     np.testing.assert_allclose(fit.scores, expected, atol=1e-8)
+
+
+def test_scores_do_not_give_a_label_away(rng):
+    """A mean without just this row's label would: its own class scores lowest."""
+    given = rng.integers(0, 2, 400)
+    fit = RidgePath(rng.normal(size=(400, 3)), np.ones(400, bool)).fit(
+        np.eye(2)[given], given
+    )
+    own = fit.scores[np.arange(400), given]
+    other = fit.scores[np.arange(400), 1 - given]
+    assert abs(np.mean(own - other)) < 3 * np.std(own - other) / 20
 
 
 def test_strength_is_the_one_that_agrees_most_with_the_given_labels(rng):

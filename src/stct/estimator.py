@@ -1,6 +1,5 @@
 """`LabelCorrector`: noisy meta correction behind the scikit-learn contract."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -10,15 +9,21 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stct.blocks import map_tiles, single_blas_thread
+from stct.blocks import single_blas_thread
+from stct.checks import (
+    check_finite,
+    check_labels,
+    check_locked,
+    describe,
+    encode_inputs,
+    few,
+)
 from stct.correction import Correction, Progress
-from stct.labels import EncodedLabels, decode, encode
+from stct.labels import EncodedLabels, decode
 from stct.leave_one_out import Labels, correct_probabilities
 from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
-from stct.transition import Ints, decide, hoeffding_interval
-
-FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
+from stct.transition import decide, hoeffding_interval
 
 
 class EstimatedAccuracy(NamedTuple):
@@ -170,10 +175,10 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 dtype=[np.float64, np.float32, np.float16],
                 ensure_all_finite=False,
             )
-            _check_finite(X, num_threads)
-        encoded, P = _encode(y, pred_probs)
-        _check_labels(encoded, len(X if P is None else P))
-        fixed = _check_locked(locked, encoded.codes)
+            check_finite(X, num_threads)
+        encoded, P = encode_inputs(y, pred_probs)
+        check_labels(encoded, len(X if P is None else P))
+        fixed = check_locked(locked, encoded.codes)
         report = progress or _silent
         with single_blas_thread():
             if P is None:
@@ -181,7 +186,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 given = Labels(encoded.codes, fixed, P.shape[1], num_threads)
                 result = correct_probabilities(P, given)
-        self.notes_ = _notes(encoded, fixed, X)
+        self.notes_ = describe(encoded, fixed, X)
         self._decide(result, encoded, fixed)
         report(1.0)
         return self
@@ -269,125 +274,13 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.notes_.append(
                 f"{len(failed)} of {len(self.classes_)} classes fail Theorem 1's check "
                 "(the annotator's most common label for them is another one); their "
-                f"rows abstain: {_few(failed)}"
+                f"rows abstain: {few(failed)}"
             )
-
-
-def _encode(
-    y: ArrayLike, pred_probs: Any
-) -> tuple[EncodedLabels, NDArray[np.floating] | None]:
-    """Codes of y; with pred_probs also the probabilities, checked."""
-    encoded = encode(y)
-    if pred_probs is None:
-        return encoded, None
-    P = np.asarray(pred_probs)
-    if P.ndim != 2 or P.dtype.kind not in "fiu":
-        raise ValueError(f"pred_probs must be 2-d numbers, got {P.dtype} {P.shape}")
-    _check_labels(encoded, len(P))
-    if hasattr(pred_probs, "columns"):
-        names = encode(list(pred_probs.columns))
-        lookup = {label: code for code, label in enumerate(names.classes)}
-        unknown = [c for c in encoded.classes if c not in lookup]
-        if unknown:
-            raise ValueError(f"pred_probs has no column for {_few(unknown)}")
-        P = P[:, np.argsort(names.codes)]
-        moved = np.array([lookup[c] for c in encoded.classes], dtype=np.intp)
-        codes = np.where(encoded.codes >= 0, moved[encoded.codes], -1)
-        encoded = EncodedLabels(encoded.values, names.classes, codes)
-    if P.shape[1] != len(encoded.classes):
-        raise ValueError(
-            f"pred_probs has {P.shape[1]} columns but y has {len(encoded.classes)} "
-            "classes; there must be one column per class, in sorted label order"
-        )
-    if not np.isfinite(P).all() or (P < 0).any() or (P.sum(axis=1) <= 0).any():
-        raise ValueError("pred_probs must be finite, non-negative, and not all 0")
-    P = P / P.sum(axis=1, keepdims=True)
-    same = P.argmax(axis=1) == encoded.codes
-    if same.mean() > 0.999 and P.max(axis=1).mean() > 0.99:
-        warnings.warn(
-            "pred_probs repeat the given labels almost everywhere with near "
-            "certainty: unless the labels are clean, they are not out-of-fold and "
-            "have memorised the labels",
-            UserWarning,
-            stacklevel=3,
-        )
-    return encoded, P
-
-
-def _check_finite(X: Floats, num_threads: int | None) -> None:
-    def bad_rows(rows: slice) -> Ints:
-        finite = np.isfinite(X[rows]).all(axis=1)
-        return np.asarray(rows.start + np.flatnonzero(~finite))
-
-    bad = np.concatenate(list(map_tiles(bad_rows, len(X), num_threads=num_threads)))
-    if len(bad):
-        raise ValueError(
-            f"X has NaN or infinite values in {len(bad)} of {len(X)} rows "
-            f"(row {_few(bad)}); every embedding must be finite"
-        )
-
-
-def _check_labels(encoded: EncodedLabels, num_rows: int) -> None:
-    if len(encoded.codes) != num_rows:
-        raise ValueError(
-            f"there are {num_rows} rows but y has {len(encoded.codes)} labels; "
-            "every row needs one"
-        )
-    if len(encoded.classes) < 2:
-        found = f"one class only ({_few(encoded.classes)})"
-        raise ValueError(
-            f"y has {found if len(encoded.classes) else 'no labels'}; "
-            "at least two classes are needed"
-        )
-
-
-def _check_locked(locked: ArrayLike | None, given: Ints) -> NDArray[np.bool_]:
-    if locked is None:
-        return np.zeros(len(given), dtype=bool)
-    mask = np.asarray(locked)
-    if mask.shape != given.shape or mask.dtype != bool:
-        raise ValueError(
-            f"locked must be one boolean per row, got {mask.dtype} {mask.shape} for "
-            f"{len(given)} rows"
-        )
-    unlabelled = np.flatnonzero(mask & (given < 0))
-    if len(unlabelled):
-        raise ValueError(f"locked rows must have a label; row {_few(unlabelled)} not")
-    return mask
-
-
-def _notes(
-    encoded: EncodedLabels, locked: NDArray[np.bool_], X: Floats | None
-) -> list[str]:
-    notes = []
-    missing = int((encoded.codes < 0).sum())
-    if missing:
-        notes.append(f"{missing} rows had no label; theirs are predicted (fill)")
-    sizes = np.bincount(encoded.codes[encoded.codes >= 0], minlength=1)
-    rare = encoded.classes[sizes < FEW_ROWS]
-    if len(rare):
-        notes.append(
-            f"{len(rare)} of {len(sizes)} classes have fewer than {FEW_ROWS} rows, too "
-            f"few to learn much about: {_few(rare)}"
-        )
-    if locked.any():
-        notes.append(f"{int(locked.sum())} rows are locked and were left as they are")
-    if X is not None:
-        spread = X.max(axis=0) - X.min(axis=0)
-        constant = int((spread == 0).sum())
-        if constant:
-            notes.append(f"{constant} of {len(spread)} columns are constant")
-    return notes
 
 
 def _interval(value: float, n: int) -> tuple[float, float]:
     half = hoeffding_interval(n)
     return max(0.0, value - half), min(1.0, value + half)
-
-
-def _few(values: Any, most: int = 5) -> str:
-    shown = ", ".join(str(value) for value in values[:most])
-    return shown if len(values) <= most else f"{shown}, ..."
 
 
 def _generator(random_state: Any) -> np.random.Generator:

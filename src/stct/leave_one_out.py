@@ -26,12 +26,7 @@ from stct.score_space import (
     make_space,
     prior_precision,
 )
-from stct.transition import (
-    Ints,
-    count_given,
-    is_learnable,
-    posterior,
-)
+from stct.transition import Ints, count_given, is_learnable, posterior
 
 MAX_REFITS = 2
 STEPS = 5
@@ -73,14 +68,14 @@ class LooModel(NamedTuple):
     ridge: RidgeFit
     log_odds: tuple[ScoreSpace, Floats]
     direct: tuple[Floats, Floats]  # weights (d, C), intercept (C,)
-    sharpening: float
+    sharpness: float
 
     def probabilities(self, X: Floats) -> Floats:
         """Pr[clean | x], (n, C)."""
         space, W = self.log_odds
         S = X @ self.ridge.weights + self.ridge.intercept
         logits = space.features(S) @ W + X @ self.direct[0] + self.direct[1]
-        return softmax(logits * self.sharpening)
+        return softmax(logits * self.sharpness)
 
 
 def correct_by_leave_one_out(
@@ -105,6 +100,7 @@ def correct_by_leave_one_out(
         # annotator and stays; so does the strength, because leave-one-out is no
         # longer blind: a row's label has reached the targets of the others.
         Q = posterior(softmax(odds.logits), T, given)
+        Q[labels.locked] = one_hot(given[labels.locked], labels.num_classes)
         again = path.fit(Q, given, strength=ridge.strength)
         progress(0.5 + 0.2 * refit / MAX_REFITS)
         if agreement(again.scores, given) <= agreement(ridge.scores, given):
@@ -112,11 +108,11 @@ def correct_by_leave_one_out(
             break
         ridge = again
         odds = fit_log_odds(ridge.scores, labels, chosen, T, odds.logits)
-    logits, direct = fit_directly(H, path, odds.logits, labels, T)
+    logits, direct = fit_directly(path, odds.logits, labels, T)
     progress(0.9)
     judged = judge(logits, T, labels)
-    sharpness = judged.sharpness
-    model = LooModel(ridge, (odds.space, odds.weights), direct, sharpness)
+    log_odds = odds.space, odds.weights
+    model = LooModel(ridge, log_odds, direct, judged.sharpness)
     return Correction(
         judged.posterior, judged.transition, is_learnable(T), model, refit, stop
     )
@@ -161,7 +157,7 @@ def fit_log_odds(
 
 
 def fit_directly(
-    H: Floats, path: RidgePath, offset: Floats, labels: Labels, T: Floats
+    path: RidgePath, offset: Floats, labels: Labels, T: Floats
 ) -> tuple[Floats, tuple[Floats, Floats]]:
     """Add a correction linear in x itself to the log-odds, by the same likelihood.
 
@@ -184,7 +180,7 @@ def fit_directly(
     basis = path.vectors * scale  # (d, rank)
     model = labels.model(path.rows, offset)
     W, _ = model.fit(
-        np.zeros((H.shape[1], labels.num_classes)),
+        np.zeros((len(basis), labels.num_classes)),
         T,
         precision=penalty * scale**2,
         basis=basis,

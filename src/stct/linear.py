@@ -92,10 +92,10 @@ class CentredRows:
 class RidgePath:
     """Ridge regression on fixed rows: factor once, fit any soft labels.
 
-    The intercept is not penalised, so the hat matrix is ``11'/n + Hc A Hc'`` with Hc
-    centred: a shift of H changes nothing. Leave-one-out stays exact although the mean
-    is taken over all rows, because the hat matrix is that of the model which refits
-    its intercept too.
+    Rows and targets are centred, so a shift of H changes nothing. Leave-one-out leaves
+    a row out of the weights, not out of the means: a mean that lacks just this row's
+    label would give the label away, and with weak features nothing else would be left
+    to learn from.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class RidgePath:
         ]  # L weights (d, C)
         if strength is None:
             counts = np.zeros(len(models), dtype=np.intp)
-            for rows, S in self._loo(models, label_mean, Y, scaled=False):
+            for rows, S in self._loo(models, label_mean, Y):
                 counts += (S.argmax(axis=2) == given[rows]).sum(axis=1)
             best = len(models) - 1 - int(counts[::-1].argmax())
         else:
@@ -159,7 +159,7 @@ class RidgePath:
         return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
 
     def leverage_at(self, ridge: float) -> Floats:
-        """Diagonal of the hat matrix without its intercept for any ridge, (n,).
+        """Diagonal of the hat matrix for any ridge, (n,).
 
         Interpolated between the strengths of the path; 0 in rows not learnt from.
         """
@@ -168,8 +168,7 @@ class RidgePath:
         low = min(int(place), len(steps) - 2)
         share = place - low
         mixed = (1.0 - share) * self._leverage[:, low]
-        mixed += share * self._leverage[:, low + 1]
-        return np.maximum(mixed - self._labelled / self.num_labelled, 0.0)
+        return np.asarray(mixed + share * self._leverage[:, low + 1])
 
     def _axes_of_many_rows(self) -> tuple[Floats, Floats, Floats]:
         """Mean, eigenvalues and -vectors of the Gram matrix, summed over tiles."""
@@ -212,7 +211,6 @@ class RidgePath:
             return np.asarray(Z @ D)
 
         out = np.concatenate(list(self._map(leverage)))
-        out += 1.0 / self.num_labelled
         # A row alone in its direction has leverage 1 and nothing to be predicted from.
         np.minimum(out, 1.0 - 1e-3, out=out)
         out[~self._labelled] = 0.0
@@ -232,17 +230,9 @@ class RidgePath:
         return B.T
 
     def _loo(
-        self,
-        models: Sequence[tuple[Floats, int]],
-        label_mean: Floats,
-        Y: Floats,
-        *,
-        scaled: bool = True,
+        self, models: Sequence[tuple[Floats, int]], label_mean: Floats, Y: Floats
     ) -> Iterator[tuple[slice, Floats]]:
-        """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles.
-
-        Unscaled, without the denominator, they have the same argmax.
-        """
+        """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles."""
         W = np.concatenate([weights for weights, _ in models], axis=1)  # (d, models C)
         W = W.astype(self.rows.dtype)
         strengths = [index for _, index in models]
@@ -251,11 +241,10 @@ class RidgePath:
         def predict_tile(rows: slice) -> tuple[slice, Floats]:
             F = self.rows[rows] @ W
             F = F.reshape(len(F), len(models), -1).swapaxes(0, 1)
-            F += mean
             leverage = self._leverage[rows, strengths].T[:, :, None]
-            F -= leverage * Y[rows]
-            if scaled:
-                F /= 1.0 - leverage
+            F -= leverage * (Y[rows] - mean)
+            F /= 1.0 - leverage
+            F += mean
             return rows, F
 
         return self._map(predict_tile)

@@ -141,12 +141,14 @@ def choose(
 ) -> ScoreFit | None:
     """Pick the family and T whose fit predicts a noisy validation set best.
 
-    A richer family must be better by two standard errors; if not even the poorest one
-    beats the frequencies of the labels, there is nothing to learn and None is returned.
+    A richer family must be better by two standard errors. If plain scores do not beat
+    the frequencies of the labels, there is nothing to learn and None is returned.
     Both sets are stratified by given class and do not depend on the order of the rows.
     """
     C = S.shape[1]
     free = np.flatnonzero((given >= 0) & ~locked)
+    if len(free) < 4:
+        return None
     # Low digits of a score shuffle the rows, whatever order they came in.
     shuffle = (S[free, given[free]] * 4096.0) % 1.0
     order = free[np.lexsort((shuffle, given[free]))]
@@ -162,9 +164,18 @@ def choose(
         U = space.features(S[rows])
         return ForwardModel(U, given[rows], nothing, C, num_threads=num_threads)
 
-    # What the frequencies of the labels say of each validation row.
+    plain = spaces[False]
+    guesses = [sharpest(model(train, plain), plain, T) for T in starts]
+    tested = model(val, plain)
+    likelihood = max(
+        (tested.log_likelihood(W, T) for W, T in zip(guesses, starts, strict=True)),
+        key=np.sum,
+    )
+    # What the frequencies of the labels say of each validation row. Plain scores must
+    # beat them: fitted weights could also learn that a row's own label is missing.
     share = np.bincount(given[val], minlength=C) / len(val)
-    likelihood = np.log(share[given[val]])
+    if not _is_better(likelihood, np.log(share[given[val]])):
+        return None
     best: ScoreFit | None = None
     ends: list[ScoreFit] = []
     for family in FAMILIES:
@@ -176,26 +187,25 @@ def choose(
             # The weights of the poorer family become the mean of the prior.
             ends = [end._replace(family=family) for end in ends]
         else:
-            plain = [sharpest(fitted, space, T) for T in starts]
+            weights = [sharpest(fitted, space, T) for T in starts]
             ends = [
                 ScoreFit(family, space, W, T)
-                for W, T in zip(plain, starts, strict=True)
+                for W, T in zip(weights, starts, strict=True)
             ]
         for number, start in enumerate(ends):
             ends[number] = end = _climb(fitted, start, family.steps)
             candidate = tested.log_likelihood(end.weights, end.transition)
             if number == 0:
                 first = candidate
-                if _is_better(likelihood, first, errors=4.0):
+                if best is not None and _is_better(likelihood, first, errors=4.0):
                     break  # hopeless from the other start too
             # Anchors see the noise; that it is the features' fault must be proven
             # well: under much noise both explain the labels almost alike.
             elif not _is_better(candidate, first, errors=4.0):
                 continue
-            if _is_better(candidate, likelihood):
+            if best is None or _is_better(candidate, likelihood):
                 best, likelihood = end, candidate
-    if best is None:
-        return None
+    assert best is not None
     fitted = model(train, best.space)
     return _prove(fitted, _climb(fitted, best, CONVERGE_STEPS, tolerance=1e-6))
 

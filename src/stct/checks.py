@@ -1,0 +1,132 @@
+"""Look at what the user passed: one clear sentence for what cannot be used."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stct.blocks import map_tiles
+from stct.labels import EncodedLabels, encode
+from stct.linear import Floats
+from stct.transition import Ints
+
+FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
+
+
+def encode_inputs(
+    y: ArrayLike, pred_probs: Any
+) -> tuple[EncodedLabels, NDArray[np.floating] | None]:
+    """Codes of y; with pred_probs also the probabilities, checked."""
+    encoded = encode(y)
+    if pred_probs is None:
+        return encoded, None
+    P = np.asarray(pred_probs)
+    if P.ndim != 2 or P.dtype.kind not in "fiu":
+        raise ValueError(f"pred_probs must be 2-d numbers, got {P.dtype} {P.shape}")
+    check_labels(encoded, len(P))
+    if hasattr(pred_probs, "columns"):
+        names = encode(list(pred_probs.columns))
+        lookup = {label: code for code, label in enumerate(names.classes)}
+        unknown = [c for c in encoded.classes if c not in lookup]
+        if unknown:
+            raise ValueError(f"pred_probs has no column for {few(unknown)}")
+        P = P[:, np.argsort(names.codes)]
+        moved = np.array([lookup[c] for c in encoded.classes], dtype=np.intp)
+        codes = np.where(encoded.codes >= 0, moved[encoded.codes], -1)
+        encoded = EncodedLabels(encoded.values, names.classes, codes)
+    if P.shape[1] != len(encoded.classes):
+        raise ValueError(
+            f"pred_probs has {P.shape[1]} columns but y has {len(encoded.classes)} "
+            "classes; there must be one column per class, in sorted label order"
+        )
+    if not np.isfinite(P).all() or (P < 0).any() or (P.sum(axis=1) <= 0).any():
+        raise ValueError("pred_probs must be finite, non-negative, and not all 0")
+    P = P / P.sum(axis=1, keepdims=True)
+    same = P.argmax(axis=1) == encoded.codes
+    if same.mean() > 0.999 and P.max(axis=1).mean() > 0.99:
+        warnings.warn(
+            "pred_probs repeat the given labels almost everywhere with near "
+            "certainty: unless the labels are clean, they are not out-of-fold and "
+            "have memorised the labels",
+            UserWarning,
+            stacklevel=3,
+        )
+    return encoded, P
+
+
+def check_finite(X: Floats, num_threads: int | None) -> None:
+    """Refuse NaN and infinite embeddings, and name their rows."""
+
+    def bad_rows(rows: slice) -> Ints:
+        finite = np.isfinite(X[rows]).all(axis=1)
+        return np.asarray(rows.start + np.flatnonzero(~finite))
+
+    bad = np.concatenate(list(map_tiles(bad_rows, len(X), num_threads=num_threads)))
+    if len(bad):
+        raise ValueError(
+            f"X has NaN or infinite values in {len(bad)} of {len(X)} rows "
+            f"(row {few(bad)}); every embedding must be finite"
+        )
+
+
+def check_labels(encoded: EncodedLabels, num_rows: int) -> None:
+    """Refuse labels that do not belong to the rows, or of one class."""
+    if len(encoded.codes) != num_rows:
+        raise ValueError(
+            f"there are {num_rows} rows but y has {len(encoded.codes)} labels; "
+            "every row needs one"
+        )
+    if len(encoded.classes) < 2:
+        found = f"one class only ({few(encoded.classes)})"
+        raise ValueError(
+            f"y has {found if len(encoded.classes) else 'no labels'}; "
+            "at least two classes are needed"
+        )
+
+
+def check_locked(locked: ArrayLike | None, given: Ints) -> NDArray[np.bool_]:
+    """Give one boolean per row; a locked row must have a label."""
+    if locked is None:
+        return np.zeros(len(given), dtype=bool)
+    mask = np.asarray(locked)
+    if mask.shape != given.shape or mask.dtype != bool:
+        raise ValueError(
+            f"locked must be one boolean per row, got {mask.dtype} {mask.shape} for "
+            f"{len(given)} rows"
+        )
+    unlabelled = np.flatnonzero(mask & (given < 0))
+    if len(unlabelled):
+        raise ValueError(f"locked rows must have a label; row {few(unlabelled)} not")
+    return mask
+
+
+def describe(
+    encoded: EncodedLabels, locked: NDArray[np.bool_], X: Floats | None
+) -> list[str]:
+    """Say in sentences what is unusual about the input."""
+    notes = []
+    missing = int((encoded.codes < 0).sum())
+    if missing:
+        notes.append(f"{missing} rows had no label; theirs are predicted (fill)")
+    sizes = np.bincount(encoded.codes[encoded.codes >= 0], minlength=1)
+    rare = encoded.classes[sizes < FEW_ROWS]
+    if len(rare):
+        notes.append(
+            f"{len(rare)} of {len(sizes)} classes have fewer than {FEW_ROWS} rows, too "
+            f"few to learn much about: {few(rare)}"
+        )
+    if locked.any():
+        notes.append(f"{int(locked.sum())} rows are locked and were left as they are")
+    if X is not None:
+        spread = X.max(axis=0) - X.min(axis=0)
+        constant = int((spread == 0).sum())
+        if constant:
+            notes.append(f"{constant} of {len(spread)} columns are constant")
+    return notes
+
+
+def few(values: Any, most: int = 5) -> str:
+    """Show the first values as text."""
+    shown = ", ".join(str(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ..."
