@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from command import assert_error, blobs, stct
 
+pytestmark = pytest.mark.slow  # starts real processes
+
 X, TRUTH, GIVEN = blobs()
 ROWS = [f"{i},{label}" for i, label in enumerate(GIVEN)]
 

@@ -24,6 +24,8 @@ from stct.data.noising import KINDS, add_noise, class_order
 from stct.data.tables import read_table
 from stct.options import Kind, Method
 
+pytestmark = pytest.mark.slow  # starts real processes
+
 CLASSES = {
     "csv": ["007", "NA", "ü, \nodd"],
     "tsv": ["1.0", "1", " x "],

@@ -4,9 +4,12 @@ import re
 import shlex
 
 import numpy as np
+import pytest
 from command import assert_error, stct
 
 from stct.data.tables import read_table
+
+pytestmark = pytest.mark.slow  # starts real processes
 
 FILES = ["digits.csv", "digits.npy", "labels.csv"]
 FILES += ["patch.csv", "soft_labels.npz", "summary.json"]
