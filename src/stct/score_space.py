@@ -136,6 +136,62 @@ def prior_precision(space: ScoreSpace, family: Family) -> Floats:
     return precision
 
 
+class Trial:
+    """Log-odds of one shape, fitted on some rows and tested on others."""
+
+    def __init__(
+        self,
+        S: Floats,
+        given: Ints,
+        train: Ints,
+        val: Ints,
+        *,
+        quadratic: bool,
+        num_threads: int | None,
+    ) -> None:
+        self.space = make_space(S, quadratic=quadratic)
+        self.fitted, self.tested = (
+            ForwardModel(
+                self.space.features(S[rows]),
+                given[rows],
+                np.zeros(len(rows), dtype=bool),
+                S.shape[1],
+                num_threads=num_threads,
+            )
+            for rows in (train, val)
+        )
+
+    def start(self, family: Family, T: Floats) -> ScoreFit:
+        """Plain scores, as sharp as the labels make likely."""
+        return ScoreFit(family, self.space, sharpest(self.fitted, self.space, T), T)
+
+    def test(self, fit: ScoreFit) -> Floats:
+        """Log-likelihood of each validation label."""
+        return self.tested.log_likelihood(fit.weights, fit.transition)
+
+    def climb(
+        self, ends: list[ScoreFit], family: Family, to_beat: Floats
+    ) -> tuple[list[ScoreFit], ScoreFit, Floats]:
+        """Climb from every end, the likeliest start first; give the better of them.
+
+        The weights of a poorer family are the mean of this one's prior.
+        """
+        first, *others = (end._replace(family=family) for end in ends)
+        best = _climb(self.fitted, first, family.steps)
+        climbed, likelihood = [best], self.test(best)
+        if _is_better(to_beat, likelihood, errors=4.0):
+            return climbed, best, likelihood  # hopeless from elsewhere too
+        for other in others:
+            end = _climb(self.fitted, other, family.steps)
+            climbed.append(end)
+            candidate = self.test(end)
+            # Anchors, the first start, see the noise. That it is the features' fault
+            # must be proven well: under much noise both explain the labels alike.
+            if _is_better(candidate, likelihood, errors=4.0):
+                best, likelihood = end, candidate
+        return climbed, best, likelihood
+
+
 def choose(
     S: Floats, given: Ints, locked: NDArray[np.bool_], num_threads: int | None
 ) -> ScoreFit | None:
@@ -143,71 +199,43 @@ def choose(
 
     A richer family must be better by two standard errors. If plain scores do not beat
     the frequencies of the labels, there is nothing to learn and None is returned.
-    Both sets are stratified by given class and do not depend on the order of the rows.
     """
-    C = S.shape[1]
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
-    # Low digits of a score shuffle the rows, whatever order they came in.
-    shuffle = (S[free, given[free]] * 4096.0) % 1.0
-    order = free[np.lexsort((shuffle, given[free]))]
-    stride = max(2, -(-len(order) // SAMPLE))
-    in_train = np.arange(len(order)) % stride == 0
-    train, val = order[in_train], order[~in_train]
+    train, val = _stratified_split(S, given, free)
     anchors = anchor_transition(S[free], given[free])
-    starts = (anchors, symmetric_transition(0.9, C))
-    spaces = {q: make_space(S, quadratic=q) for q in (False, True)}
-
-    def model(rows: Ints, space: ScoreSpace) -> ForwardModel:
-        nothing = np.zeros(len(rows), dtype=bool)
-        U = space.features(S[rows])
-        return ForwardModel(U, given[rows], nothing, C, num_threads=num_threads)
-
-    plain = spaces[False]
-    guesses = [sharpest(model(train, plain), plain, T) for T in starts]
-    tested = model(val, plain)
-    likelihood = max(
-        (tested.log_likelihood(W, T) for W, T in zip(guesses, starts, strict=True)),
-        key=np.sum,
-    )
-    # What the frequencies of the labels say of each validation row. Plain scores must
-    # beat them: fitted weights could also learn that a row's own label is missing.
-    share = np.bincount(given[val], minlength=C) / len(val)
+    starts = (anchors, symmetric_transition(0.9, S.shape[1]))
+    trial = Trial(S, given, train, val, quadratic=False, num_threads=num_threads)
+    ends = [trial.start(FAMILIES[0], T) for T in starts]
+    # Only plain scores are up against chance: fitted weights could also learn that a
+    # row's own label is missing from its score.
+    best = max(ends, key=lambda end: float(trial.test(end).sum()))
+    likelihood, winner = trial.test(best), trial
+    share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
     if not _is_better(likelihood, np.log(share[given[val]])):
         return None
-    best: ScoreFit | None = None
-    ends: list[ScoreFit] = []
     for family in FAMILIES:
-        space = spaces[family.quadratic]
-        if len(train) < family.min_rows * space.identity.size:
-            continue
-        fitted, tested = model(train, space), model(val, space)
-        if ends and ends[0].space is space:
-            # The weights of the poorer family become the mean of the prior.
-            ends = [end._replace(family=family) for end in ends]
-        else:
-            weights = [sharpest(fitted, space, T) for T in starts]
-            ends = [
-                ScoreFit(family, space, W, T)
-                for W, T in zip(weights, starts, strict=True)
-            ]
-        for number, start in enumerate(ends):
-            ends[number] = end = _climb(fitted, start, family.steps)
-            candidate = tested.log_likelihood(end.weights, end.transition)
-            if number == 0:
-                first = candidate
-                if best is not None and _is_better(likelihood, first, errors=4.0):
-                    break  # hopeless from the other start too
-            # Anchors see the noise; that it is the features' fault must be proven
-            # well: under much noise both explain the labels almost alike.
-            elif not _is_better(candidate, first, errors=4.0):
-                continue
-            if best is None or _is_better(candidate, likelihood):
-                best, likelihood = end, candidate
-    assert best is not None
-    fitted = model(train, best.space)
-    return _prove(fitted, _climb(fitted, best, CONVERGE_STEPS, tolerance=1e-6))
+        if family.quadratic:
+            trial = Trial(S, given, train, val, quadratic=True, num_threads=num_threads)
+            if len(train) < family.min_rows * trial.space.identity.size:
+                break
+            ends = [trial.start(family, T) for T in starts]
+        ends, end, candidate = trial.climb(ends, family, likelihood)
+        if _is_better(candidate, likelihood):
+            best, likelihood, winner = end, candidate, trial
+    model = winner.fitted
+    return _prove(model, _climb(model, best, CONVERGE_STEPS, tolerance=1e-6))
+
+
+def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Rows to fit and to test on, each class in proportion, whatever their order."""
+    # Low digits of a score shuffle the rows of a class.
+    shuffle = (S[rows, given[rows]] * 4096.0) % 1.0
+    order = rows[np.lexsort((shuffle, given[rows]))]
+    stride = max(2, -(-len(order) // SAMPLE))
+    in_train = np.arange(len(order)) % stride == 0
+    return order[in_train], order[~in_train]
 
 
 def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
