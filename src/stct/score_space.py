@@ -25,7 +25,7 @@ PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing, stratified; everything else uses all rows
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
-CONVERGE_STEPS, ALL_STEPS, PROVE_STEPS = 150, 12, 5
+FIRST_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 5
 
 
 class ScoreSpace(NamedTuple):
@@ -50,16 +50,15 @@ class Family(NamedTuple):
     """One candidate: how flexible the log-odds may be."""
 
     quadratic: bool
-    precision: float  # of the prior around the poorer family, first around plain scores
-    steps: int
+    precision: float  # of the prior around plain sharpened scores
     min_rows: float = 0.0  # rows per weight: with fewer it is not even tried
 
 
 FAMILIES = (  # from careful to bold
-    Family(quadratic=False, precision=1e4, steps=20),  # one sharpness
-    Family(quadratic=False, precision=30.0, steps=10),
-    Family(quadratic=False, precision=1.0, steps=10),
-    Family(quadratic=True, precision=1.0, steps=25, min_rows=1.0),
+    Family(quadratic=False, precision=1e4),  # one sharpness
+    Family(quadratic=False, precision=30.0),
+    Family(quadratic=False, precision=1.0),
+    Family(quadratic=True, precision=1.0, min_rows=1.0),
 )
 
 
@@ -170,26 +169,22 @@ class Trial:
         return self.tested.log_likelihood(fit.weights, fit.transition)
 
     def climb(
-        self, ends: list[ScoreFit], family: Family, to_beat: Floats
-    ) -> tuple[list[ScoreFit], ScoreFit, Floats]:
-        """Climb from every end, the likeliest start first; give the better of them.
-
-        The weights of a poorer family are the mean of this one's prior.
-        """
-        first, *others = (end._replace(family=family) for end in ends)
-        best = _climb(self.fitted, first, family.steps)
-        climbed, likelihood = [best], self.test(best)
-        if _is_better(to_beat, likelihood, errors=4.0):
-            return climbed, best, likelihood  # hopeless from elsewhere too
+        self, starts: list[ScoreFit], family: Family, to_beat: Floats
+    ) -> tuple[ScoreFit, Floats]:
+        """Climb from every start and give the better end, with its test."""
+        first, *others = (start._replace(family=family) for start in starts)
+        best = _climb(self.fitted, first, FIRST_STEPS)
+        likelihood = self.test(best)
+        if _is_better(to_beat, likelihood, errors=3.0):
+            return best, likelihood  # hopeless from elsewhere too
         for other in others:
-            end = _climb(self.fitted, other, family.steps)
-            climbed.append(end)
+            end = _climb(self.fitted, other, FIRST_STEPS)
             candidate = self.test(end)
             # Anchors, the first start, see the noise. That it is the features' fault
             # must be proven well: under much noise both explain the labels alike.
-            if _is_better(candidate, likelihood, errors=4.0):
+            if _is_better(candidate, likelihood, errors=3.0):
                 best, likelihood = end, candidate
-        return climbed, best, likelihood
+        return best, likelihood
 
 
 def choose(
@@ -207,11 +202,11 @@ def choose(
     anchors = anchor_transition(S[free], given[free])
     starts = (anchors, symmetric_transition(0.9, S.shape[1]))
     trial = Trial(S, given, train, val, quadratic=False, num_threads=num_threads)
-    ends = [trial.start(FAMILIES[0], T) for T in starts]
+    plain = [trial.start(FAMILIES[0], T) for T in starts]
     # Only plain scores are up against chance: fitted weights could also learn that a
     # row's own label is missing from its score.
-    best = max(ends, key=lambda end: float(trial.test(end).sum()))
-    likelihood, winner = trial.test(best), trial
+    best = max(plain, key=lambda start: float(trial.test(start).sum()))
+    likelihood = trial.test(best)
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
     if not _is_better(likelihood, np.log(share[given[val]])):
         return None
@@ -220,12 +215,11 @@ def choose(
             trial = Trial(S, given, train, val, quadratic=True, num_threads=num_threads)
             if len(train) < family.min_rows * trial.space.identity.size:
                 break
-            ends = [trial.start(family, T) for T in starts]
-        ends, end, candidate = trial.climb(ends, family, likelihood)
+            plain = [trial.start(family, T) for T in starts]
+        end, candidate = trial.climb(plain, family, likelihood)
         if _is_better(candidate, likelihood):
-            best, likelihood, winner = end, candidate, trial
-    model = winner.fitted
-    return _prove(model, _climb(model, best, CONVERGE_STEPS, tolerance=1e-6))
+            best, likelihood = end, candidate
+    return best
 
 
 def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -245,7 +239,7 @@ def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
     """
     weaker = chosen.family.precision * min(1.0, SAMPLE / max(model.num_free, 1))
     start = chosen._replace(family=chosen.family._replace(precision=weaker))
-    end = _prove(model, _climb(model, start, ALL_STEPS))
+    end = _prove(model, _climb(model, start, ALL_STEPS, tolerance=3e-6))
     return end.weights, end.transition
 
 
