@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from command import assert_error, blobs, stct
 
+from stct.data.tables import read_table
+
 pytestmark = pytest.mark.slow  # starts real processes
 
 X, TRUTH, GIVEN = blobs()
@@ -102,7 +104,7 @@ def test_bad_commands(tmp_path, command, fragments):
     [
         (["--id-column", "uid"], ["t.csv", "no column 'uid'", "--id-column"]),
         (["--locked-column", "label"], ["'label', row 1", "true, yes or 1"]),
-        (["--min-odds", "0.5"], ["min_odds", "0.5"]),
+        (["--min-odds", "0.5"], ["--min-odds must be 1 or more", "0.5"]),
     ],
 )
 def test_bad_options(tmp_path, options, fragments):
@@ -161,7 +163,7 @@ def test_a_disk_that_fills_up(tmp_path):
 def test_odd_but_fine(tmp_path):
     """Rare classes, missing labels, odd text, constant, equal columns, equal rows."""
     labels = [["ü 漢 🙂", " spaced ", "[red]x[/red]"][c] for c in GIVEN]
-    labels[10], labels[11], labels[12] = "once", "", ""
+    labels[10], labels[11], labels[12] = "[b]once[/b]", "", ""
     array = np.hstack([X, X[:, :1], np.ones((60, 1))])
     array[20:22] = array[23]
     files(tmp_path, table(*(f"{i},{v}" for i, v in enumerate(labels))), array)
@@ -171,11 +173,12 @@ def test_odd_but_fine(tmp_path):
         "60 in 4 classes",
         "filled",
         "2 rows had no label",
-        "once",
+        "[b]once[/b]",
         "constant",
     ):
         assert text in done.stdout
-    assert "[red]x[/red]" in done.stdout
+    written = read_table(tmp_path / "stct-output" / "labels.csv").values("label")
+    assert set(written) >= {"ü 漢 🙂", " spaced ", "[red]x[/red]"}
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "bool"])

@@ -231,6 +231,14 @@ def test_order_of_rows_does_not_matter(weak):
     np.testing.assert_array_equal(a.action_[order], b.action_)
 
 
+def test_order_of_rows_does_not_change_a_bit_even_in_float32():
+    X, y, _ = blobs(n=2000, classes=5, d=8, rate=0.5, seed=4)
+    X = (X * 0.4).astype(np.float32)
+    order = np.random.default_rng(1).permutation(len(X))
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X[order], y[order])
+    np.testing.assert_array_equal(a.label_distributions_[order], b.label_distributions_)
+
+
 def test_names_of_classes_do_not_matter(weak):
     X, y = weak
     names = np.array(["d", "a", "c", "b"])

@@ -31,8 +31,8 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # labels in any script
     try:
-        app(prog_name="stct")
-    except KeyboardInterrupt:
+        sys.exit(app(prog_name="stct", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except MemoryError as error:
         _fail(f"out of memory {error}")
@@ -41,6 +41,14 @@ def main() -> None:
         _fail(f"{place}{error.strerror or error}")
     except ValueError as error:
         _fail(str(error))
+    except Exception as error:
+        # A wrong option or argument; the class depends on the click that typer brings.
+        if not hasattr(error, "format_message"):
+            raise
+        message = error.format_message().replace("Value error, ", "")
+        if not message:  # no command at all: the help has been shown
+            sys.exit(2)
+        _fail(message)
 
 
 def _fail(message: str) -> NoReturn:
@@ -99,6 +107,8 @@ def correct(
     from stct.data.results import as_json, read_inputs, write_results
 
     start = time.perf_counter()
+    if not min_odds >= 1.0:
+        raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
     check_folder(output, overwrite=overwrite)
     inputs = read_inputs(
         table,

@@ -63,13 +63,15 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
     accuracy = summary["estimated_accuracy"]
     actions = summary["actions"]
     rows = summary["rows"]
+    learnt = summary["termination_condition"] != "nothing_learnt"
+    why = "too close" if learnt else "nothing to go by"
     facts = {
         "rows": f"{rows:,} in {summary['classes']:,} classes",
-        "estimated wrong before": _wrong("before", accuracy),
-        "estimated wrong after": _wrong("after", accuracy),
+        "estimated wrong before": _wrong("before", accuracy) if learnt else "unknown",
+        "estimated wrong after": _wrong("after", accuracy) if learnt else "unknown",
         "kept": _share(actions["keep"], rows),
         "relabelled": _share(actions["relabel"], rows),
-        "abstained": f"{_share(actions['abstain'], rows)}: too close, label unchanged",
+        "abstained": f"{_share(actions['abstain'], rows)}: {why}, label unchanged",
     }
     if actions["fill"]:
         facts["filled"] = f"{_share(actions['fill'], rows)}: had no label"

@@ -92,7 +92,8 @@ def _facts(
         f"{estimate.before:.1%})",
         "right labels after": f"{np.mean(labels == truth):.1%} (estimated without the "
         f"truth: {estimate.after:.1%})",
-        "wrong labels found": f"{found:,} of {np.sum(wrong):,}",
+        "wrong labels found": f"{found:,} of {np.sum(wrong):,}, "
+        f"{np.sum(wrong & (labels == truth)):,} of them put right",
         "right labels moved": f"{np.sum(moved & ~wrong):,} of {np.sum(~wrong):,}",
         "kept": f"{np.sum(actions == 'keep'):,}",
         "relabelled": f"{np.sum(actions == 'relabel'):,}",

@@ -264,11 +264,16 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimated_accuracy_ = EstimatedAccuracy(
             before, after, _interval(before, len(known)), _interval(after, len(Q))
         )
+        if self.method != "loo":
+            self.notes_.append(
+                f"method {self.method!r} gives scores, not probabilities: confidence "
+                "and estimated accuracy are not calibrated"
+            )
         failed = self.classes_[~self.learnable_]
         if result.stop == "nothing_learnt":
             self.notes_.append(
                 "the features explain the given labels no better than chance, so "
-                "nothing was changed"
+                "no label was changed and the estimates mean nothing"
             )
         elif len(failed):
             self.notes_.append(

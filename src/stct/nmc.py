@@ -48,14 +48,19 @@ def correct_labels(
     `stct.correction`). Locked rows are certain and never move.
     """
     if method == "loo":
-        # Inside, classes are numbered by size: sums then have the same order, and the
-        # same rounding, whatever the classes are called.
+        # Inside, classes are numbered by size and rows are sorted by content: sums then
+        # have one order, and one rounding, whatever came first or how it is called.
         sizes = np.bincount(given[given >= 0], minlength=num_classes)
         rank = np.empty(num_classes + 1, dtype=np.intp)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(num_classes)
         rank[-1] = -1  # no label
-        labels = Labels(rank[given], locked, num_classes, num_threads)
-        return correct_by_leave_one_out(H, labels, progress).reordered(rank[:-1])
+        rows = _order_by_content(H, given)
+        labels = Labels(rank[given[rows]], locked[rows], num_classes, num_threads)
+        sorted_rows = H if _is_file(H) else H[rows]
+        result = correct_by_leave_one_out(sorted_rows, labels, progress)
+        posterior = np.empty_like(result.posterior)
+        posterior[rows] = result.posterior
+        return result._replace(posterior=posterior).reordered(rank[:-1])
     known = np.flatnonzero(given >= 0)
     count = num_splits if method == "paper" else num_splits_to_cover
     dtype = np.result_type(H.dtype, np.float32)
@@ -80,3 +85,18 @@ def correct_labels(
     T = count_transition(Q, given)
     model = LinearModel(W[:-1], W[-1] - mean @ W[:-1])
     return Correction(Q, T, is_learnable(T), model, splits.num_splits, splits.stop)
+
+
+def _order_by_content(H: Floats, given: Ints) -> Ints:
+    """Order of the rows that does not depend on how they came; files stay as they are.
+
+    The first columns decide; rows that are equal there are as good as exchangeable.
+    """
+    if _is_file(H):
+        return np.arange(len(H))
+    keys = [given, *(H[:, column] for column in range(min(3, H.shape[1]) - 1, -1, -1))]
+    return np.lexsort(keys)
+
+
+def _is_file(H: Floats) -> bool:
+    return type(H) is not np.ndarray
