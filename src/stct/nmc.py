@@ -94,8 +94,12 @@ def _order_by_content(H: Floats, given: Ints) -> Ints:
     """
     if _is_file(H):
         return np.arange(len(H))
-    keys = [given, *(H[:, column] for column in range(min(3, H.shape[1]) - 1, -1, -1))]
-    return np.lexsort(keys)
+    order = np.argsort(H[:, 0], kind="stable")
+    first = H[order, 0]
+    if (first[1:] == first[:-1]).any():
+        columns = [H[:, column] for column in range(min(3, H.shape[1]))]
+        order = np.lexsort([given, *columns[::-1]])
+    return order
 
 
 def _is_file(H: Floats) -> bool:
