@@ -181,8 +181,8 @@ class Trial:
             end = _climb(self.fitted, other, FIRST_STEPS)
             candidate = self.test(end)
             # Anchors, the first start, see the noise. That it is the features' fault
-            # must be proven well: under much noise both explain the labels alike.
-            if _is_better(candidate, likelihood, errors=3.0):
+            # must be proven: under much noise both explain the labels almost alike.
+            if _is_better(candidate, likelihood):
                 best, likelihood = end, candidate
         return best, likelihood
 
