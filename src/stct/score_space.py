@@ -205,8 +205,10 @@ def choose(
     plain = [trial.start(FAMILIES[0], T) for T in starts]
     # Only plain scores are up against chance: fitted weights could also learn that a
     # row's own label is missing from its score.
-    best = max(plain, key=lambda start: float(trial.test(start).sum()))
-    likelihood = trial.test(best)
+    best, likelihood = plain[0], trial.test(plain[0])
+    other = trial.test(plain[1])
+    if _is_better(other, likelihood):
+        best, likelihood = plain[1], other
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
     if not _is_better(likelihood, np.log(share[given[val]])):
         return None
