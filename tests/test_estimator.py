@@ -239,6 +239,13 @@ def test_order_of_rows_does_not_change_a_bit_even_in_float32():
     np.testing.assert_array_equal(a.label_distributions_[order], b.label_distributions_)
 
 
+def test_order_of_rows_with_equal_first_columns(digits):
+    X, y, _ = digits
+    order = np.random.default_rng(2).permutation(len(X))
+    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X[order], y[order])
+    np.testing.assert_array_equal(a.label_distributions_[order], b.label_distributions_)
+
+
 def test_names_of_classes_do_not_matter(weak):
     X, y = weak
     names = np.array(["d", "a", "c", "b"])

@@ -90,15 +90,19 @@ def correct_labels(
 def _order_by_content(H: Floats, given: Ints) -> Ints:
     """Order of the rows that does not depend on how they came; files stay as they are.
 
-    The first columns decide; rows that are equal there are as good as exchangeable.
+    The first columns decide, then a digest of the whole row.
     """
     if _is_file(H):
         return np.arange(len(H))
-    order = np.argsort(H[:, 0], kind="stable")
-    first = H[order, 0]
-    if (first[1:] == first[:-1]).any():
-        columns = [H[:, column] for column in range(min(3, H.shape[1]))]
-        order = np.lexsort([given, *columns[::-1]])
+    columns = [H[:, column] for column in range(min(3, H.shape[1]))]
+    keys = [given, np.zeros(len(H)), *columns[::-1]]
+    order = np.lexsort(keys)
+    same = np.logical_and.reduce([c[order[1:]] == c[order[:-1]] for c in columns])
+    if same.any():
+        tied = order[np.append(same, False) | np.insert(same, 0, False)]
+        weights = np.cos(np.arange(H.shape[1]))  # no two rows of numbers agree on these
+        keys[1][tied] = (H[tied] * weights).sum(axis=1)
+        order = np.lexsort(keys)
     return order
 
 
