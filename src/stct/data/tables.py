@@ -64,6 +64,16 @@ class Table:
         """Replace the values of one column, keeping its type."""
         return replace(self, columns={**self.columns, name: self.typed(name, values)})
 
+    def take(self, rows: Sequence[int]) -> "Table":
+        """Keep these rows only, in this order."""
+        columns = {
+            name: [column[i] for i in rows]
+            if isinstance(column, list)
+            else column.take(rows)
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=columns, num_rows=len(rows))
+
 
 def table_format(path: Path) -> str:
     """Tell the format of a table from the end of its name."""
