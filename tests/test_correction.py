@@ -150,3 +150,25 @@ def test_both_stop_reasons_are_reached():
     assert run_splits(H, Y, step).stop == "agreement"
     capped = run_splits(H, Y, step, max_splits=2)
     assert (capped.stop, capped.num_splits) == ("coverage", 2)
+
+
+def test_a_validation_set_of_ones_own_takes_the_place_of_the_rows_left_out():
+    H, Y, truth, _ = two_blobs(noise=0.45)
+    extra, _, extra_truth, _ = two_blobs(n=60, seed=1)
+    clean = extra, np.eye(2)[extra_truth]
+    result = run_splits(H, Y, correction.move_to_minimiser, validation=clean)
+    assert (result.labels.argmax(1) == truth).mean() > 0.98
+    target = linear.predict(H, linear.fit(*clean))
+    kept = 0.8 ** result.times[:, None]  # one step of 0.2 a visit, always to one target
+    np.testing.assert_allclose(result.labels, kept * Y + (1 - kept) * target)
+
+
+def test_how_often_each_row_was_corrected_is_reported():
+    H, Y, _, _ = two_blobs()
+    result = run_splits(
+        H, Y, correction.move_to_minimiser, val_ratio=0.9, max_splits=5, agreement=1.0
+    )
+    assert result.times.sum() == 5 * 40
+    untouched = result.times == 0
+    assert 0.5 < untouched.mean() < 0.7
+    np.testing.assert_array_equal(result.labels[untouched], Y[untouched])

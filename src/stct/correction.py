@@ -85,6 +85,7 @@ class SplitCorrection(NamedTuple):
     labels: Floats  # (n, C), not clipped
     num_splits: int
     stop: str  # "agreement" or "coverage"
+    times: Ints  # (n,) how often each row was in the sub-training set
 
 
 def validation_loss(Y_v: Floats, Y_v_hat: Floats) -> float:
@@ -149,6 +150,7 @@ def correct_by_splits(
     movable: NDArray[np.bool_],
     generator: np.random.Generator,
     progress: Progress,
+    validation: tuple[Floats, Floats] | None = None,
 ) -> SplitCorrection:
     """Run the inner loop of Algorithm 1: split at random, correct, repeat.
 
@@ -156,22 +158,27 @@ def correct_by_splits(
     ``movable`` serve in both sets but keep their labels. Successive argmax labels are
     compared only once every row has been corrected: the first soft steps move labels a
     lot and flip none, which would stop the loop before anything has happened.
+
+    ``validation`` (n_v, d), (n_v, C) takes the place of the rows that a split leaves
+    out: a set that was made in another way, the same in every split.
     """
     n = len(H)
     n_v = min(max(round(val_ratio * n), 1), n - 1)
     Y = Y.copy()
-    corrected = ~movable
+    times = np.zeros(n, dtype=np.intp)
     before = Y.argmax(axis=1)
     for split in range(1, max_splits + 1):
         order = generator.permutation(n)
         v, t = order[:n_v], order[n_v:]
-        moved = step(H[t], Y[t], H[v], Y[v], step_size)  # (n_t, C)
+        H_v, Y_v = validation or (H[v], Y[v])
+        moved = step(H[t], Y[t], H_v, Y_v, step_size)  # (n_t, C)
         free = movable[t]
         Y[t[free]] = moved[free]
-        corrected[t] = True
+        times[t] += 1
         after = Y.argmax(axis=1)
         progress(split / max_splits)
-        if corrected.all() and (before == after).mean() >= agreement:
-            return SplitCorrection(Y, split, "agreement")
+        covered = ((times > 0) | ~movable).all()
+        if covered and (before == after).mean() >= agreement:
+            return SplitCorrection(Y, split, "agreement", times)
         before = after
-    return SplitCorrection(Y, max_splits, "coverage")
+    return SplitCorrection(Y, max_splits, "coverage", times)

@@ -1,0 +1,227 @@
+"""Run a grid of cells: rows that are present are skipped, new ones are written whole.
+
+An experiment is a value: a name, grids of cells, a function that measures one cell.
+Everything else (which cells, resuming, the CSV, errors in one line) is here, once.
+"""
+
+import argparse
+import csv
+import difflib
+import fcntl
+import fnmatch
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stct.data.outputs import whole_file
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+Cell = Mapping[str, Any]
+FACTS = ("seconds", "machine", "commit")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One table or figure: what is varied, what is measured, and how."""
+
+    name: str  # of its CSV file
+    title: str
+    data: str  # what DATA is, for the help
+    grids: Mapping[str, Sequence[Cell]]  # by scale; the first is the default
+    metrics: Sequence[str]
+    load: Callable[[Path], Any]
+    measure: Callable[[Any, Cell], Mapping[str, Any]]
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the CSV file."""
+        keys = list(dict.fromkeys(k for g in self.grids.values() for c in g for k in c))
+        return ["data", "scale", *keys, *self.metrics, *FACTS]
+
+
+def name_of(cell: Cell) -> str:
+    """Give the name of a cell: its values, such as ``symmetric:0.5/split/0``."""
+    return "/".join(str(value) for value in cell.values())
+
+
+def choose(cells: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
+    """Give the cells that match any pattern; an unknown name lists its neighbours."""
+    names = [name_of(cell) for cell in cells]
+    for pattern in patterns:
+        if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
+            near = difflib.get_close_matches(pattern, names, n=4, cutoff=0.0)
+            raise ValueError(
+                f"no cell {pattern!r}; near: {', '.join(near)} (--list shows all "
+                f"{len(names)}; * and ? match)"
+            )
+    pairs = zip(names, cells, strict=True)
+    return [
+        cell
+        for name, cell in pairs
+        if not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)
+    ]
+
+
+def read_rows(path: Path, columns: Sequence[str] | None = None) -> list[dict[str, str]]:
+    """Read the rows of a results file; no file, no rows."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        rows = list(reader)
+        found = list(reader.fieldnames or [])
+    if columns is not None and found != list(columns):
+        raise ValueError(
+            f"{path}: has the columns {', '.join(found)}; expected "
+            f"{', '.join(columns)} (move the old file away)"
+        )
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            raise ValueError(f"{path}: row {number} does not have {len(found)} cells")
+    return rows
+
+
+def append_row(path: Path, columns: Sequence[str], row: Mapping[str, Any]) -> None:
+    """Add one row: the file is replaced at once, so it never holds half of one."""
+    with _locked(path):
+        rows: list[Mapping[str, Any]] = [*read_rows(path, columns), row]
+        with (
+            whole_file(path, overwrite=True) as temporary,
+            temporary.open("w", newline="", encoding="utf-8") as file,
+        ):
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one process at a time change a file."""
+    with path.with_name(f".{path.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    *,
+    scale: str,
+    data: Path,
+    results: Path,
+) -> int:
+    """Measure the cells that the results lack; give how many were run."""
+    path = results / f"{experiment.name}.csv"
+    columns = experiment.columns
+    label = data.stem
+    done = {_key(row, columns, experiment) for row in read_rows(path, columns)}
+    missing = []
+    for cell in cells:
+        row = {"data": label, "scale": scale, **cell}
+        if _key(row, columns, experiment) not in done:
+            missing.append(row)
+    print(f"{experiment.name}: {len(cells) - len(missing)} cells present, ", end="")
+    print(f"{len(missing)} to run", flush=True)
+    if not missing:
+        return 0
+    loaded = experiment.load(data)
+    facts = {"machine": machine(), "commit": commit()}
+    began = time.perf_counter()
+    for number, row in enumerate(missing, start=1):
+        cell = {k: v for k, v in row.items() if k not in ("data", "scale")}
+        start = time.perf_counter()
+        measured = experiment.measure(loaded, cell)
+        seconds = round(time.perf_counter() - start, 2)
+        append_row(path, columns, {**row, **measured, "seconds": seconds, **facts})
+        left = (time.perf_counter() - began) / number * (len(missing) - number)
+        shown = ", ".join(f"{k} {v}" for k, v in measured.items() if v != "")
+        print(
+            f"[{number}/{len(missing)}] {name_of(cell)}: {shown} ({seconds:.1f} s; "
+            f"about {left / 60:.0f} min left)",
+            flush=True,
+        )
+    return len(missing)
+
+
+def _key(
+    row: Mapping[str, Any], columns: Sequence[str], experiment: Experiment
+) -> tuple[str, ...]:
+    """Give what names a row: everything but what was measured."""
+    skip = {*experiment.metrics, *FACTS}
+    return tuple(str(row.get(c, "")) for c in columns if c not in skip)
+
+
+def machine() -> str:
+    """Name the processor and the number of cores."""
+    name = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass  # not Linux
+    return f"{name} x{os.cpu_count()}"
+
+
+def commit() -> str:
+    """Name the commit, with a + if the code differs from it."""
+
+    def git(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["git", *arguments], cwd=HERE, capture_output=True, text=True, check=False
+        )
+
+    head = git("rev-parse", "--short=10", "HEAD")
+    if head.returncode:
+        return "unknown"
+    code = ["--", "../src", "*.py"]
+    changed = git("diff", "--quiet", "HEAD", *code).returncode
+    return head.stdout.strip() + ("+" if changed else "")
+
+
+def parse(experiment: Experiment, arguments: Sequence[str] | None) -> Any:
+    """Read the command line that all experiments share."""
+    parser = argparse.ArgumentParser(description=experiment.title)
+    parser.add_argument("data", metavar="DATA", type=Path, help=experiment.data)
+    parser.add_argument("--scale", choices=experiment.grids, help="default: the first")
+    parser.add_argument("--cells", nargs="*", default=[], help="names or patterns")
+    parser.add_argument("--list", action="store_true", help="show the cells and stop")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.set_defaults(scale=next(iter(experiment.grids)))
+    return parser.parse_args(arguments)
+
+
+def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> None:
+    """Run an experiment from the command line; a user's error is one line, exit 2."""
+    options = parse(experiment, arguments)
+    try:
+        cells = choose(experiment.grids[options.scale], options.cells)
+        if options.list:
+            print("\n".join(name_of(cell) for cell in cells))
+            return
+        if not options.data.exists():
+            raise ValueError(f"{options.data}: no such file or folder")
+        if not options.results.is_dir():
+            raise ValueError(f"{options.results}: no such folder for the results")
+        run(
+            experiment,
+            cells,
+            scale=options.scale,
+            data=options.data,
+            results=options.results,
+        )
+    except KeyboardInterrupt:
+        print("\nstopped; rows so far are kept, the same command goes on")
+        sys.exit(130)
+    except (ValueError, OSError) as error:
+        print(f"{experiment.name}: error: {error}", file=sys.stderr)
+        sys.exit(2)
