@@ -20,6 +20,9 @@ from stct.linear import CentredRows, Floats
 from stct.transition import Ints
 
 Result = TypeVar("Result")
+Runs = list[tuple[int, slice]]  # what was said, and where
+
+WIDE = 64  # columns from which threads pay
 
 
 class Sums(NamedTuple):
@@ -57,14 +60,15 @@ class ForwardModel:
     ) -> None:
         self._U = U
         self._offset = offset
-        self._num_threads = num_threads
+        # Passes over few columns are too short for threads to share the interpreter.
+        self._num_threads = num_threads if U.shape[1] >= WIDE else 1
         self.num_classes = num_classes
         self.num_free = int(((given >= 0) & ~locked).sum())
         # Given class; C: no label; C + 1 + class: locked.
         self._said = np.where(
             given < 0, num_classes, given + locked * (num_classes + 1)
         )
-        self._by_class: dict[int, tuple[Ints, Ints]] = {}  # of a tile: order, edges
+        self._runs: dict[int, tuple[Ints | None, Runs]] = {}  # of each tile
 
     def fit(
         self,
@@ -128,14 +132,13 @@ class ForwardModel:
     def sums(self, W: Floats, T: Floats, *, count: bool = True) -> Sums:
         """One pass: likelihood of the given labels, gradient, expected counts."""
         C = self.num_classes
-        weights, table = _working(W), self._table(T)
+        weights, said = _working(W), self._said_table(T)
 
         def tile(rows: slice) -> tuple[float, Floats, Floats]:
-            P, Q, likelihood = self._explain(weights, table, rows)
-            counts = self._count(Q, rows) if count else np.zeros((C, C))
-            total = float(np.log(likelihood).sum(dtype=np.float64))
-            Q -= P
-            return total, Q @ self._U[rows], counts
+            U = self._read(rows)
+            seen = self._explain(U, weights, said, rows)
+            counts = seen.counts(C) if count else np.zeros((C, C))
+            return seen.log_likelihood(), seen.pull() @ U, counts
 
         log_likelihood, gradient, counts = 0.0, np.zeros(W.T.shape), np.zeros((C, C))
         for part in self._map(tile):
@@ -146,75 +149,149 @@ class ForwardModel:
 
     def log_likelihood(self, W: Floats, T: Floats) -> Floats:
         """Log-likelihood of each row's label, (n,)."""
-        weights, table = _working(W), self._table(T)
-        parts = self._map(lambda rows: np.log(self._explain(weights, table, rows)[2]))
-        return np.concatenate(list(parts))
+        weights, said = _working(W), self._said_table(T)
+
+        def tile(rows: slice) -> Floats:
+            seen = self._explain(self._read(rows), weights, said, rows)
+            return seen.in_row_order(seen.row_log_likelihood())
+
+        return np.concatenate(list(self._map(tile)))
 
     def logits(self, W: Floats) -> Floats:
         """Offset + U W, (n, C) float32."""
         weights = _working(W)
-        parts = self._map(lambda rows: self._logits(weights, rows).T)
-        return np.concatenate(list(parts))
+        out = np.empty((len(self._said), self.num_classes), np.float32)
+
+        def tile(rows: slice) -> None:
+            out[rows] = self._logits(self._read(rows), weights, rows).T
+
+        for _ in self._map(tile):
+            pass
+        return out
 
     def posterior(self, W: Floats, T: Floats) -> tuple[Floats, Floats]:
         """P = Pr[clean | x] and Q = Pr[clean | x, given], both (n, C) float32."""
         P = np.empty((len(self._said), self.num_classes), np.float32)
         Q = np.empty_like(P)
-        weights, table = _working(W), self._table(T)
+        weights, said = _working(W), self._said_table(T)
 
         def tile(rows: slice) -> None:
-            p, q, _ = self._explain(weights, table, rows)
-            P[rows], Q[rows] = p.T, q.T
+            seen = self._explain(self._read(rows), weights, said, rows)
+            P[rows] = seen.in_row_order(seen.E / seen.norm).T
+            Q[rows] = seen.posterior().T
 
         for _ in self._map(tile):
             pass
         return P, Q
 
-    def _table(self, T: Floats) -> Floats:
-        """Pr[said | clean], (C, 2 C + 1): given, no label, locked."""
+    def _said_table(self, T: Floats) -> Floats:
+        """Pr[said | clean] beside a one, (2 C + 1, C, 2): given, no label, locked."""
         C = self.num_classes
-        table = np.concatenate([T, np.ones((C, 1)), np.eye(C)], axis=1)
-        return np.asarray(table, dtype=np.float32)
+        table = np.concatenate([T.T, np.ones((1, C)), np.eye(C)])
+        return np.stack([table, np.ones_like(table)], axis=2).astype(np.float32)
 
-    def _logits(self, weights: Floats, rows: slice) -> Floats:
+    def _read(self, rows: slice) -> Floats:
+        """Features of one tile, (t, k) float32."""
+        return np.asarray(self._U[rows], dtype=np.float32)
+
+    def _logits(self, U: Floats, weights: Floats, rows: slice) -> Floats:
         """Logits of one tile, (C, t) float32."""
-        logits = np.asarray(self._U[rows], dtype=np.float32) @ weights
+        logits = weights @ U.T
         if self._offset is not None:
-            logits += self._offset[rows]
-        return np.ascontiguousarray(logits.T)
+            logits += self._offset[rows].T
+        return np.asarray(logits)
 
     def _explain(
-        self, weights: Floats, table: Floats, rows: slice
-    ) -> tuple[Floats, Floats, Floats]:
-        """P (C, t), Q (C, t), and the likelihood of the labels (t,) of one tile."""
-        P = self._logits(weights, rows)
-        P -= P.max(axis=0)
-        np.exp(P, out=P)
-        P /= P.sum(axis=0)
-        Q = np.take(table, self._said[rows], axis=1)
-        Q *= P
-        likelihood = np.maximum(Q.sum(axis=0), np.float32(1e-30))
-        Q /= likelihood
-        return P, Q, likelihood
-
-    def _count(self, Q: Floats, rows: slice) -> Floats:
-        """Sum the columns of Q (C, t) by given class, (C, C)."""
-        C = self.num_classes
-        if rows.start not in self._by_class:
-            said = self._said[rows]
-            order = np.argsort(said, kind="stable")
-            edges = np.searchsorted(said[order], np.arange(C + 1))
-            self._by_class[rows.start] = order, edges
-        order, edges = self._by_class[rows.start]
-        present = np.flatnonzero(np.diff(edges))
-        counts = np.zeros((C, C))
-        if len(present):
-            free = Q[:, order[: edges[C]]]
-            counts[:, present] = np.add.reduceat(free, edges[present], axis=1)
-        return counts
+        self, U: Floats, weights: Floats, said: Floats, rows: slice
+    ) -> "_Seen":
+        """Softmax and likelihood of one tile."""
+        E = self._logits(U, weights, rows)
+        E -= E.max(axis=0)
+        np.exp(E, out=E)
+        if rows.start not in self._runs:
+            self._runs[rows.start] = _runs(self._said[rows])
+        order, runs = self._runs[rows.start]
+        if order is not None:
+            E = E[:, order]
+        totals = np.empty((2, E.shape[1]), np.float32)
+        for value, run in runs:
+            np.matmul(said[value].T, E[:, run], out=totals[:, run])
+        np.maximum(totals, np.float32(1e-30), out=totals)
+        return _Seen(E, totals[0], totals[1], said, order, runs)
 
     def _map(self, function: Callable[[slice], Result]) -> Iterator[Result]:
         return map_tiles(function, len(self._said), num_threads=self._num_threads)
+
+
+class _Seen(NamedTuple):
+    """One tile through the annotator; rows that were said the same stand together.
+
+    P = E / norm and Q = E Pr[said | clean] / explained, so that nothing but E has to be
+    computed class by class.
+    """
+
+    E: Floats  # (C, t) exp of the logits
+    explained: Floats  # (t,) sum of E Pr[said | clean]
+    norm: Floats  # (t,) sum of E
+    said: Floats  # (2 C + 1, C, 2)
+    order: Ints | None
+    runs: Runs
+
+    def row_log_likelihood(self) -> Floats:
+        return np.log(self.explained) - np.log(self.norm)  # (t,)
+
+    def log_likelihood(self) -> float:
+        return float(self.row_log_likelihood().sum(dtype=np.float64))
+
+    def pull(self) -> Floats:
+        """Q - P in the order of the rows, (C, t)."""
+        return self._times(1.0 / self.explained, -1.0 / self.norm)
+
+    def posterior(self) -> Floats:
+        """Q in the order of the rows, (C, t)."""
+        return self._times(1.0 / self.explained, np.zeros_like(self.norm))
+
+    def _times(self, a: Floats, b: Floats) -> Floats:
+        """E (a Pr[said | clean] + b), (C, t)."""
+        out = np.empty_like(self.E)
+        factors = np.stack([a, b])  # (2, t)
+        for value, run in self.runs:
+            np.matmul(self.said[value], factors[:, run], out=out[:, run])
+        out *= self.E
+        return self.in_row_order(out)
+
+    def counts(self, num_classes: int) -> Floats:
+        """Sum of Q by given class over the free rows, (C, C)."""
+        counts = np.zeros((num_classes, num_classes))
+        inverse = 1.0 / self.explained
+        for value, run in self.runs:
+            if value < num_classes:
+                total = self.E[:, run] @ inverse[run]
+                counts[:, value] = self.said[value, :, 0] * total
+        return counts
+
+    def in_row_order(self, values: Floats) -> Floats:
+        """Put columns, or entries, back where the rows are."""
+        if self.order is None:
+            return values
+        out = np.empty_like(values)
+        out[..., self.order] = values
+        return out
+
+
+def _runs(said: Ints) -> tuple[Ints | None, Runs]:
+    """Order of a tile by what was said, None if it is so already, and its runs."""
+    order = None
+    if not (said[1:] >= said[:-1]).all():
+        order = np.argsort(said, kind="stable")
+        said = said[order]
+    starts = np.flatnonzero(np.diff(said, prepend=-1))
+    stops = np.append(starts[1:], len(said))
+    runs = [
+        (int(said[start]), slice(int(start), int(stop)))
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+    return order, runs
 
 
 def curvature(P: Floats, T: Floats) -> Floats:
@@ -230,4 +307,4 @@ def curvature(P: Floats, T: Floats) -> Floats:
 
 
 def _working(W: Floats) -> Floats:
-    return np.ascontiguousarray(W, dtype=np.float32)  # (k, C)
+    return np.ascontiguousarray(W.T, dtype=np.float32)  # (C, k)

@@ -79,11 +79,18 @@ class LooModel(NamedTuple):
 
 
 def correct_by_leave_one_out(
-    H: Floats, labels: Labels, progress: Callable[[float], None]
+    H: Floats,
+    labels: Labels,
+    progress: Callable[[float], None],
+    *,
+    owned: bool = False,
 ) -> Correction:
-    """Score all rows, explain the labels, refit what they should be while it helps."""
+    """Score all rows, explain the labels, refit what they should be while it helps.
+
+    ``owned`` lets H be overwritten, which saves a copy of it.
+    """
     given = labels.given
-    path = RidgePath(H, given >= 0, num_threads=labels.num_threads)
+    path = RidgePath(H, given >= 0, owned=owned, num_threads=labels.num_threads)
     if len(path.values) == 0:  # all columns are constant
         return nothing_learnt(labels)
     progress(0.2)

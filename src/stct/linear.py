@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
 # path is the same for embeddings of any scale.
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
+CHOOSING_ROWS = 16_384  # at least so many choose the strength
 
 
 def fit(H_t: Floats, Y_t: Floats) -> Floats:
@@ -64,25 +65,34 @@ class RidgeFit(NamedTuple):
 
 
 class CentredRows:
-    """Rows of H as ``(H[i:j] - mean) * scale``, made when they are asked for."""
+    """Rows of H as ``(H[i:j] - mean) * scale``, made when they are asked for.
+
+    ``centre_in_place`` makes all of them at once and gives H up for it.
+    """
 
     def __init__(self, H: Floats, mean: Floats, scale: float) -> None:
         # float16 and integers are widened, float64 keeps its precision.
         self.dtype = np.result_type(H.dtype, np.float32)
+        self.shape = H.shape
         self.mean = np.asarray(mean, dtype=self.dtype)
         self.scale = scale  # a power of two
         self._H = H
-        self._kept: Floats | None = None
+        self._is_centred = False
 
-    def keep_if_in_memory(self) -> None:
-        """Make all rows at once, unless H is a file: a fit reads them many times."""
-        if type(self._H) is np.ndarray:
-            self._kept = self[0 : len(self._H)]
+    def centre_in_place(self, num_threads: int | None) -> None:
+        """Change H itself: a fit reads the rows many times, and a copy costs memory."""
+
+        def centre(rows: slice) -> None:
+            self._H[rows] = self[rows]
+
+        for _ in map_tiles(centre, len(self._H), num_threads=num_threads):
+            pass
+        self._is_centred = True
 
     def __getitem__(self, rows: slice) -> Floats:
-        if self._kept is not None:
-            return self._kept[rows]
         H: Floats = np.asarray(self._H[rows], dtype=self.dtype)
+        if self._is_centred:
+            return H
         centred: Floats = H - self.mean
         if self.scale != 1.0:
             centred *= self.scale
@@ -103,6 +113,8 @@ class RidgePath:
         Rows are read as ``H[i:j]``.
     labelled : ndarray of bool, shape (n,)
         Rows that the model may learn from. The others are only predicted.
+    owned : bool
+        H is an array that nobody else needs: it may be overwritten.
 
     Attributes
     ----------
@@ -112,7 +124,12 @@ class RidgePath:
     """
 
     def __init__(
-        self, H: Floats, labelled: NDArray[np.bool_], *, num_threads: int | None = None
+        self,
+        H: Floats,
+        labelled: NDArray[np.bool_],
+        *,
+        owned: bool = False,
+        num_threads: int | None = None,
     ) -> None:
         self._labelled = labelled
         self._num_threads = num_threads
@@ -124,7 +141,8 @@ class RidgePath:
         else:
             mean, self.values, self.vectors = self._axes_of_many_rows()
         self.rows = CentredRows(H, mean, self.rows.scale)
-        self.rows.keep_if_in_memory()
+        if owned:
+            self.rows.centre_in_place(num_threads)
         unit = float(self.values.mean()) if len(self.values) else 1.0
         self._ridges = np.array(STRENGTHS) * unit  # (L,)
         self._leverage = self._leverages()  # (n, L)
@@ -137,7 +155,7 @@ class RidgePath:
         Theorem 1 as a model selector: the leave-one-out argmax is compared with
         ``given`` (n,), which is -1 in rows without a label. Of equal strengths the
         strongest wins: it leans least on single rows. A ``strength`` of an earlier
-        fit skips the choice.
+        fit skips the choice. Of many rows every few choose.
         """
         label_mean = Y[self._labelled].mean(axis=0, dtype=np.float64)  # (C,)
         B = self.vectors.T @ self._cross_product(Y, label_mean)  # (rank, C)
@@ -147,7 +165,8 @@ class RidgePath:
         ]  # L weights (d, C)
         if strength is None:
             counts = np.zeros(len(models), dtype=np.intp)
-            for rows, S in self._loo(models, label_mean, Y):
+            stride = max(1, len(given) // CHOOSING_ROWS)
+            for rows, S in self._loo(models, label_mean, Y, stride):
                 counts += (S.argmax(axis=2) == given[rows]).sum(axis=1)
             best = len(models) - 1 - int(counts[::-1].argmax())
         else:
@@ -230,7 +249,11 @@ class RidgePath:
         return B.T
 
     def _loo(
-        self, models: Sequence[tuple[Floats, int]], label_mean: Floats, Y: Floats
+        self,
+        models: Sequence[tuple[Floats, int]],
+        label_mean: Floats,
+        Y: Floats,
+        stride: int = 1,
     ) -> Iterator[tuple[slice, Floats]]:
         """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles."""
         W = np.concatenate([weights for weights, _ in models], axis=1)  # (d, models C)
@@ -239,6 +262,7 @@ class RidgePath:
         mean = label_mean.astype(self.rows.dtype)
 
         def predict_tile(rows: slice) -> tuple[slice, Floats]:
+            rows = slice(rows.start, rows.stop, stride)
             F = self.rows[rows] @ W
             F = F.reshape(len(F), len(models), -1).swapaxes(0, 1)
             leverage = self._leverage[rows, strengths].T[:, :, None]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import linear
+from stct.blocks import map_tiles
 from stct.correction import (
     Correction,
     LinearModel,
@@ -24,6 +25,7 @@ from stct.linear import Floats
 from stct.transition import Ints, count_transition, is_learnable
 
 METHODS = ("loo", "split", "paper")
+MAX_SORTED = 2**26  # numbers in H, 256 MB of float32; more are taken as they come
 
 
 def correct_labels(
@@ -48,16 +50,20 @@ def correct_labels(
     `stct.correction`). Locked rows are certain and never move.
     """
     if method == "loo":
-        # Inside, classes are numbered by size and rows are sorted by content: sums then
-        # have one order, and one rounding, whatever came first or how it is called.
+        # Inside, classes are numbered by size and rows are sorted by class and content:
+        # sums then have one order, and one rounding, whatever came first or how it is
+        # called. Large data stays where it is and in its own order, array or file:
+        # sorting would mean a second copy of it.
         sizes = np.bincount(given[given >= 0], minlength=num_classes)
         rank = np.empty(num_classes + 1, dtype=np.intp)
         rank[np.argsort(-sizes, kind="stable")] = np.arange(num_classes)
         rank[-1] = -1  # no label
-        rows = _order_by_content(H, given)
-        labels = Labels(rank[given[rows]], locked[rows], num_classes, num_threads)
-        sorted_rows = H if _is_file(H) else H[rows]
-        result = correct_by_leave_one_out(sorted_rows, labels, progress)
+        ranked = rank[given]
+        small = len(H) * H.shape[1] <= MAX_SORTED
+        rows = _order_by_content(H, ranked) if small else np.arange(len(H))
+        labels = Labels(ranked[rows], locked[rows], num_classes, num_threads)
+        sorted_rows = _gather(H, rows, num_threads) if small else H
+        result = correct_by_leave_one_out(sorted_rows, labels, progress, owned=small)
         posterior = np.empty_like(result.posterior)
         posterior[rows] = result.posterior
         return result._replace(posterior=posterior).reordered(rank[:-1])
@@ -88,23 +94,40 @@ def correct_labels(
 
 
 def _order_by_content(H: Floats, given: Ints) -> Ints:
-    """Order of the rows that does not depend on how they came; files stay as they are.
+    """Order rows by label and then by a digest of what is in them.
 
-    The first columns decide, then a digest of the whole row.
+    Rows that agree in it are equal, or as good as.
     """
-    if _is_file(H):
-        return np.arange(len(H))
-    columns = [H[:, column] for column in range(min(3, H.shape[1]))]
-    keys = [given, np.zeros(len(H)), *columns[::-1]]
-    order = np.lexsort(keys)
-    same = np.logical_and.reduce([c[order[1:]] == c[order[:-1]] for c in columns])
+    digest = _digest(H[:, :8])  # of eight columns: enough, unless these repeat
+    order = np.lexsort((digest, given))
+    ordered = digest[order]
+    same = ordered[1:] == ordered[:-1]
     if same.any():
         tied = order[np.append(same, False) | np.insert(same, 0, False)]
-        weights = np.cos(np.arange(H.shape[1]))  # no two rows of numbers agree on these
-        keys[1][tied] = (H[tied] * weights).sum(axis=1)
-        order = np.lexsort(keys)
+        second = np.zeros(len(H), np.uint64)
+        second[tied] = _digest(H[tied])
+        order = np.lexsort((second, digest, given))
     return order
 
 
-def _is_file(H: Floats) -> bool:
-    return type(H) is not np.ndarray
+def _digest(H: Floats) -> NDArray[np.uint64]:
+    """One whole number for the bits of each row, (n,)."""
+    wide = np.ascontiguousarray(H, np.result_type(H.dtype, np.float32))
+    words = wide.view(f"u{wide.itemsize}")
+    total = np.zeros(len(H), np.uint64)
+    for column in words.T:
+        total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        total ^= total >> np.uint64(29)
+    return total
+
+
+def _gather(H: Floats, rows: Ints, num_threads: int | None) -> Floats:
+    """Copy rows of H in another order, at least float32."""
+    out = np.empty(H.shape, np.result_type(H.dtype, np.float32))
+
+    def copy(tile: slice) -> None:
+        out[tile] = H[rows[tile]]
+
+    for _ in map_tiles(copy, len(H), num_threads=num_threads):
+        pass
+    return out

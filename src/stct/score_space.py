@@ -148,7 +148,7 @@ class Trial:
         quadratic: bool,
         num_threads: int | None,
     ) -> None:
-        self.space = make_space(S, quadratic=quadratic)
+        self.space = make_space(S[train], quadratic=quadratic)
         self.fitted, self.tested = (
             ForwardModel(
                 self.space.features(S[rows]),
@@ -241,7 +241,7 @@ def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
     """
     weaker = chosen.family.precision * min(1.0, SAMPLE / max(model.num_free, 1))
     start = chosen._replace(family=chosen.family._replace(precision=weaker))
-    end = _prove(model, _climb(model, start, ALL_STEPS, tolerance=3e-6))
+    end = _prove(model, _climb(model, start, ALL_STEPS))
     return end.weights, end.transition
 
 
