@@ -75,7 +75,8 @@ def test_correct_apply_revert(tmp_path, ending):
     assert done.stderr == ""
     assert "relabelled" in done.stdout
     out = tmp_path / "stct-output"
-    expected = [f"labels.{ending}", "patch.csv", "soft_labels.npz", "summary.json"]
+    expected = [f"labels.{ending}", "patch.csv", "report.html", "review.npz"]
+    expected += ["soft_labels.npz", "summary.json"]
     assert sorted(file.name for file in out.iterdir()) == expected
 
     table, labels = read_table(path), read_table(out / f"labels.{ending}")
@@ -148,7 +149,7 @@ def test_json_summary_and_the_same_bytes_again(tmp_path):
     assert summary["inputs"]["table"] == {"file": "t.csv", "sha256": digest}
     assert any("'confidence_original'" in note for note in summary["notes"])
 
-    files = ["labels.csv", "patch.csv", "soft_labels.npz"]
+    files = ["labels.csv", "patch.csv", "report.html", "review.npz", "soft_labels.npz"]
     before = [(out / name).read_bytes() for name in files]
     done = stct(*command, "--overwrite", "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -300,6 +301,8 @@ OPTIONS = {
         "--label-column",
         "--id-column",
         "--locked-column",
+        "--locked",
+        "--image-column",
         "--method",
         "--min-odds",
         "--seed",
@@ -327,6 +330,7 @@ OPTIONS = {
         "--quiet",
         "--json",
     },
+    "report": {"DIR", "--map", "--images", "--quiet"},
     "demo": {"--output", "-o", "--seed", "--overwrite"},
 }
 OPTIONS["apply"] = OPTIONS["revert"] = {

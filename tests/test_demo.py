@@ -12,7 +12,7 @@ from stct.data.tables import read_table
 pytestmark = pytest.mark.slow  # starts real processes
 
 FILES = ["digits.csv", "digits.npy", "labels.csv"]
-FILES += ["patch.csv", "soft_labels.npz", "summary.json"]
+FILES += ["patch.csv", "report.html", "review.npz", "soft_labels.npz", "summary.json"]
 
 
 def test_demo_and_its_own_command(tmp_path):

@@ -73,6 +73,8 @@ def correct(
     label_column: options.LabelColumn = "label",
     id_column: options.IdColumn = None,
     locked_column: options.LockedColumn = None,
+    locked: options.LockedFile = None,
+    image_column: options.ImageColumn = None,
     method: options.MethodChoice = options.Method.LOO,
     min_odds: options.MinOdds = 1.0,
     seed: options.Seed = 0,
@@ -91,7 +93,9 @@ def correct(
 
     stct correct photos.parquet --embeddings clip.npz --min-odds 3 -o careful
 
-    [bold]DIR gets four files, or none[/bold]
+    [bold]DIR gets six files, or none[/bold]
+
+    report.html: open it in a browser to look, review, and export your decisions.
 
     labels.* (the format of TABLE): id, given, label, confidence, action (keep,
     relabel, abstain, or fill where the label was missing), then your other columns.
@@ -101,10 +105,13 @@ def correct(
     soft_labels.npz: ids, classes, and the probability of every class for every row.
 
     summary.json: everything estimated, all settings, versions and seconds.
+
+    review.npz: what 'stct report DIR' needs to make report.html again.
     """
     from stct.console import progress, show_summary
     from stct.data.outputs import check_folder, whole_folder
     from stct.data.results import as_json, read_inputs, write_results
+    from stct.data.tables import require_column
 
     start = time.perf_counter()
     if not min_odds >= 1.0:
@@ -117,8 +124,13 @@ def correct(
         label_column=label_column,
         id_column=id_column,
         locked_column=locked_column,
+        locked=locked,
     )
+    if image_column is not None:
+        require_column(inputs.table, table, image_column, "--image-column")
+        image_column = "id" if image_column == inputs.id_column else image_column
     from stct import LabelCorrector
+    from stct.report import REPORT_FILES, write_report
 
     corrector = LabelCorrector(method.value, min_odds=min_odds, random_state=seed)
     with progress("Correcting", quiet=quiet or json_output) as report:
@@ -127,7 +139,16 @@ def correct(
         )
     with whole_folder(output, overwrite=overwrite) as folder:
         seconds = time.perf_counter() - start
-        summary = write_results(folder, inputs, corrector, seconds=seconds)
+        summary = write_results(
+            folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
+        )
+        write_report(
+            folder,
+            embeddings=inputs.embeddings,
+            image_folder=table.parent,
+            image_column=image_column,
+            locked=inputs.locked,
+        )
     if json_output:
         print(as_json(summary), end="")
     elif not quiet:
@@ -230,6 +251,24 @@ def _patch(
     _write_table_file(output, patched.table, overwrite=overwrite)
     if not quiet:
         print(f"{patched.num_changed:,} labels changed in {output}")
+
+
+@app.command()
+def report(
+    folder: options.ReportFolder,
+    map_kind: options.MapChoice = options.Map.PCA,
+    images: options.ImagesFolder = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make report.html in DIR again, from the files there.
+
+    stct report stct-output --map tsne
+    """
+    from stct.report import rebuild_report
+
+    path = rebuild_report(folder, map_kind=map_kind.value, images=images)
+    if not quiet:
+        print(f"{path}: open it in a browser")
 
 
 @app.command()

@@ -18,6 +18,7 @@ from stct.data.outputs import whole_folder
 from stct.data.results import corrected_labels, read_inputs, write_results
 from stct.data.tables import Table, write_table
 from stct.estimator import LabelCorrector
+from stct.report import REPORT_FILES, write_report
 
 TABLE = "digits.csv"
 EMBEDDINGS = "digits.npy"
@@ -52,8 +53,10 @@ def run_demo(folder: Path, *, overwrite: bool, seed: int) -> Demo:
             inputs,
             corrector,
             seconds=seconds,
-            more_files=[TABLE, EMBEDDINGS],
+            more_files=[TABLE, EMBEDDINGS, *REPORT_FILES],
         )
+        images = (pixels.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
+        write_report(temporary, embeddings=inputs.embeddings, images=images)
     labels = np.array(corrected_labels(inputs, corrector), dtype=int)
     return Demo(
         _facts(truth, noisy.labels, labels, corrector, seconds),

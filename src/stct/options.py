@@ -15,6 +15,13 @@ class Method(StrEnum):
     PAPER = "paper"
 
 
+class Map(StrEnum):
+    """How the map of the report is laid out."""
+
+    PCA = "pca"
+    TSNE = "tsne"
+
+
 class Kind(StrEnum):
     """How noise is made."""
 
@@ -98,6 +105,45 @@ LockedColumn = Annotated[
         metavar="NAME",
         help="Column that marks rows a person has checked (true, yes or 1): they "
         "never change and count as certain.",
+    ),
+]
+LockedFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--locked",
+        metavar="FILE",
+        help="The decisions.csv that the report exports (id, label): these rows get "
+        "the label a person chose, never move, and count as certain.",
+    ),
+]
+ImageColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default="image, path or file, if it points at image files",
+        help="Column with image files for the report, seen from the folder of TABLE. "
+        "Needs Pillow (pip install 'stct\\[images]').",
+    ),
+]
+ReportFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Output folder of 'stct correct', 'train' or 'demo'."
+    ),
+]
+MapChoice = Annotated[
+    Map,
+    typer.Option(
+        "--map",
+        help="pca: all rows along two axes. tsne: a sample of 2,000, a few seconds.",
+    ),
+]
+ImagesFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="FOLDER",
+        help="Where the images are now, if they have moved: makes new thumbnails.",
     ),
 ]
 MethodChoice = Annotated[

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stct
+from stct.data.arrays import write_arrays
 from stct.data.columns import (
     as_targets,
     encode_label,
@@ -24,6 +24,7 @@ from stct.data.columns import (
     read_labels,
     read_locks,
 )
+from stct.data.decisions import Decisions, read_decisions
 from stct.data.embeddings import load_embeddings
 from stct.data.outputs import SUMMARY, WRITTEN_BY
 from stct.data.patches import make_patch
@@ -50,17 +51,29 @@ class Inputs:
     locked: NDArray[np.bool_] | None
     files: dict[str, Path]
     notes: list[str] = field(default_factory=list)
+    decisions: dict[int, Any] = field(default_factory=dict)  # row: label of a person
+
+    @cached_property
+    def known(self) -> list[Any]:
+        """The labels with a person's decisions in place of those of the table."""
+        return [self.decisions.get(i, label) for i, label in enumerate(self.labels)]
 
     @cached_property
     def targets(self) -> NDArray[np.object_]:
-        """The labels as `LabelCorrector.fit` takes them."""
-        return as_targets(self.labels)
+        """The known labels as `LabelCorrector.fit` takes them."""
+        return as_targets(self.known)
 
     @cached_property
     def original(self) -> dict[Any, Any]:
         """The label for each value in ``targets``."""
-        pairs = zip(self.targets, self.labels, strict=True)
+        pairs = zip(self.targets, self.known, strict=True)
         return {target: label for target, label in pairs if target is not None}
+
+    @cached_property
+    def overruled(self) -> NDArray[np.bool_]:
+        """Rows whose label a person replaced by another one, (n,)."""
+        pairs = zip(self.labels, self.known, strict=True)
+        return np.array([_key(a) != _key(b) for a, b in pairs], dtype=bool)
 
 
 def read_inputs(
@@ -71,16 +84,35 @@ def read_inputs(
     label_column: str = "label",
     id_column: str | None = None,
     locked_column: str | None = None,
+    locked: Path | None = None,
 ) -> Inputs:
-    """Read a table and its embeddings, joined by id where both have ids."""
+    """Read a table and its embeddings, joined by id where both have ids.
+
+    ``locked`` is a file of decisions: its labels take the place of the table's, and
+    its rows are locked, beside those that ``locked_column`` marks.
+    """
     table = read_table(table_path)
     if not table.num_rows:
         raise ValueError(f"{table_path}: the table has no rows")
     labels = read_labels(table, table_path, label_column)
     name, ids = read_ids(table, table_path, id_column)
-    locked = None
+    decided = Decisions({}, [])
+    if locked is not None:
+        decided = read_decisions(
+            locked,
+            table,
+            table_path,
+            label_column=label_column,
+            ids=ids,
+            labels=labels,
+        )
+    fixed = None
     if locked_column is not None:
-        locked = read_locks(table, table_path, locked_column, labels)
+        known = [decided.labels.get(i, label) for i, label in enumerate(labels)]
+        fixed = read_locks(table, table_path, locked_column, known)
+    if decided.labels:
+        fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
+        fixed[list(decided.labels)] = True
     X, notes = load_embeddings(  # noqa: N806
         table,
         table_path,
@@ -91,7 +123,20 @@ def read_inputs(
     files = {"table": table_path}
     if embeddings is not None:
         files["embeddings"] = embeddings
-    return Inputs(table, label_column, name, ids, labels, X, locked, files, notes)
+    if locked is not None:
+        files["locked"] = locked
+    return Inputs(
+        table,
+        label_column,
+        name,
+        ids,
+        labels,
+        X,
+        fixed,
+        files,
+        [*notes, *decided.notes],
+        decided.labels,
+    )
 
 
 def write_results(
@@ -107,7 +152,8 @@ def write_results(
     sure = corrector.confidence_.astype(np.float64)
     confidence = sure.round(_CONFIDENCE_DECIMALS).tolist()
     text_only = is_text_column(inputs.table, inputs.label_column)
-    labels, renamed = _labels_table(inputs, new, confidence, corrector.action_.tolist())
+    actions = row_actions(inputs, corrector).tolist()
+    labels, renamed = _labels_table(inputs, new, confidence, actions)
     patch = make_patch(inputs.ids, inputs.labels, new, confidence, text_only=text_only)
     names = [f"labels.{inputs.table.format}", "soft_labels.npz", "patch.csv", SUMMARY]
     write_table(folder / names[0], labels)
@@ -130,11 +176,18 @@ def as_json(summary: dict[str, Any]) -> str:
 
 def corrected_labels(inputs: Inputs, corrector: "LabelCorrector") -> list[Any]:
     """Give the corrected labels in the table's own values."""
-    rows = zip(inputs.labels, inputs.targets, corrector.labels_, strict=True)
+    rows = zip(inputs.known, inputs.targets, corrector.labels_, strict=True)
     return [
-        given if target is not None and target == label else inputs.original[label]
-        for given, target, label in rows
+        known if target is not None and target == label else inputs.original[label]
+        for known, target, label in rows
     ]
+
+
+def row_actions(inputs: Inputs, corrector: "LabelCorrector") -> NDArray[np.str_]:
+    """Give the actions, with a person's changes counted as changes, (n,)."""
+    missing = np.array([is_missing(label) for label in inputs.labels], dtype=bool)
+    changed = np.where(missing, "fill", "relabel")
+    return np.where(inputs.overruled, changed, corrector.action_)
 
 
 def _labels_table(
@@ -177,11 +230,7 @@ def _write_soft_labels(path: Path, inputs: Inputs, corrector: "LabelCorrector") 
         "classes": _plain_array([inputs.original[c] for c in corrector.classes_]),
         "probabilities": corrector.label_distributions_.astype(np.float32),
     }
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            with archive.open(entry, "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+    write_arrays(path, arrays)
 
 
 def _plain_array(values: list[Any]) -> NDArray[Any]:
@@ -197,8 +246,8 @@ def _summarise(
 ) -> dict[str, Any]:
     classes = [inputs.original[c] for c in corrector.classes_]
     parameters = corrector.get_params()
-    accuracy = corrector.estimated_accuracy_
-    actions = Counter(corrector.action_.tolist())
+    accuracy = _estimated_accuracy(inputs, corrector)
+    actions = Counter(row_actions(inputs, corrector).tolist())
     before = Counter(_key(label) for label in inputs.labels)
     after = Counter(_key(label) for label in new)
     return {
@@ -207,13 +256,8 @@ def _summarise(
         "embedding_columns": inputs.embeddings.shape[1],
         "classes": len(classes),
         "class_names": classes,
-        "noise_rate": _number(corrector.noise_rate_),
-        "estimated_accuracy": {
-            "before": _number(accuracy.before),
-            "after": _number(accuracy.after),
-            "before_interval": [_number(v) for v in accuracy.before_interval],
-            "after_interval": [_number(v) for v in accuracy.after_interval],
-        },
+        "noise_rate": None if accuracy["before"] is None else 1.0 - accuracy["before"],
+        "estimated_accuracy": accuracy,
         "actions": {action: actions[action] for action in ACTIONS},
         "most_common_corrections": _corrections(inputs.labels, new)[:_MOVES_LISTED],
         "class_counts": {
@@ -237,6 +281,22 @@ def _summarise(
         },
         "versions": _versions(),
         "notes": [*inputs.notes, *corrector.notes_],
+    }
+
+
+def _estimated_accuracy(inputs: Inputs, corrector: "LabelCorrector") -> dict[str, Any]:
+    """Give the estimates; a label that a person replaced was wrong before."""
+    accuracy = corrector.estimated_accuracy_
+    missing = np.array([is_missing(label) for label in inputs.labels], dtype=bool)
+    known = max(int(np.sum(~missing)), 1)
+    wrong = float(np.sum(inputs.overruled & ~missing)) / known
+    return {
+        "before": _number(accuracy.before - wrong),
+        "after": _number(accuracy.after),
+        "before_interval": [
+            _number(max(0.0, v - wrong)) for v in accuracy.before_interval
+        ],
+        "after_interval": [_number(v) for v in accuracy.after_interval],
     }
 
 

@@ -1,0 +1,128 @@
+"""The folder of one correction, read back: for the report and for other tools."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.data.arrays import Array, row_blocks
+from stct.data.columns import encode_label, is_missing, is_text_column
+from stct.data.outputs import SUMMARY, WRITTEN_BY
+from stct.data.tables import FORMATS, Table, read_table
+
+OUR_COLUMNS = ("id", "given", "label", "confidence", "action")
+SOFT_LABELS = "soft_labels.npz"
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """Everything that a correction wrote, with labels as codes of classes."""
+
+    folder: Path
+    summary: dict[str, Any]
+    table: Table  # labels.*: id, given, label, confidence, action, the caller's own
+    ids: list[str]
+    classes: list[Any]  # C labels in their own type, then those nobody should have
+    given: NDArray[np.intp]  # (n,), -1 where the label is missing
+    label: NDArray[np.intp]  # (n,), -1 where it is still missing
+    confidence: NDArray[np.float64]  # (n,)
+    action: NDArray[np.str_]  # (n,)
+
+    @property
+    def text_only(self) -> bool:
+        """Whether the label column can hold nothing but text."""
+        return is_text_column(self.table, "label")
+
+    @property
+    def other_columns(self) -> list[str]:
+        """The caller's own columns."""
+        return [name for name in self.table.columns if name not in OUR_COLUMNS]
+
+    def encoded(self, label: Any) -> str:
+        """Write a label as patches and decisions do."""
+        return encode_label(label, text_only=self.text_only)
+
+    def soft_label_blocks(self) -> Iterator[tuple[slice, Array]] | None:
+        """Give Pr[clean | all] in blocks of rows (rows, C), where it was written."""
+        path = self.folder / SOFT_LABELS
+        return row_blocks(path, "probabilities") if path.exists() else None
+
+
+def read_corrected(folder: Path) -> Corrected:
+    """Read the output folder of 'stct correct', 'stct train' or 'stct demo'."""
+    summary = read_summary(folder)
+    paths = [folder / f"labels.{ending}" for ending in FORMATS]
+    found = [path for path in paths if path.exists()]
+    if not found:
+        raise ValueError(f"{folder}: no labels.csv, .tsv, .parquet or .jsonl in it")
+    path = found[0]
+    table = read_table(path)
+    lacking = [name for name in OUR_COLUMNS if name not in table.columns]
+    if lacking:
+        raise ValueError(f"{path}: no column {lacking[0]!r}; stct did not write it")
+    classes = list(summary["class_names"])
+    try:
+        confidence = np.array(table.values("confidence"), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: column 'confidence' must be numbers") from error
+    return Corrected(
+        folder,
+        summary,
+        table,
+        [str(value) for value in table.values("id")],
+        classes,
+        _codes(table, "given", classes),
+        _codes(table, "label", classes),
+        confidence,
+        np.array(table.values("action"), dtype=np.str_),
+    )
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Read the summary of an output folder."""
+    path = folder / SUMMARY
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: there is no such folder")
+    if not path.exists():
+        raise ValueError(
+            f"{folder}: no {SUMMARY} in it; give the output folder of 'stct correct', "
+            "'stct train' or 'stct demo'"
+        )
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: not readable: {error}") from error
+    if not isinstance(summary, dict) or summary.get("written_by") != WRITTEN_BY:
+        raise ValueError(f"{path}: not a summary of stct")
+    if "class_names" not in summary:
+        raise ValueError(f"{path}: not the summary of a correction")
+    return summary
+
+
+def _codes(table: Table, name: str, classes: list[Any]) -> NDArray[np.intp]:
+    """Give every label of a column as its place among the classes.
+
+    A label that only a row has whose label a person replaced is no class of the
+    correction; it is appended.
+    """
+    # 1, 1.0, true and "1" are four classes; their encoded texts differ.
+    keys = [encode_label(label, text_only=False) for label in classes]
+    place = {key: code for code, key in enumerate(keys)}
+    codes = np.full(table.num_rows, -1, dtype=np.intp)
+    known: dict[Any, int] = {}
+    for row, value in enumerate(table.values(name)):
+        if is_missing(value) or (value == "" and table.format in ("csv", "tsv")):
+            continue
+        code = known.get((type(value), value))
+        if code is None:
+            key = encode_label(value, text_only=False)
+            if key not in place:
+                place[key] = len(classes)
+                classes.append(value)
+            code = known[type(value), value] = place[key]
+        codes[row] = code
+    return codes

@@ -1,0 +1,111 @@
+"""The rows of the review in full: their text and columns, neighbours and pictures."""
+
+import base64
+from typing import Any
+
+import numpy as np
+
+from stct.data.columns import is_missing
+from stct.data.corrected import Corrected
+from stct.report.ranking import Ints
+from stct.report.store import Review
+
+_MOST_COLUMNS = 4
+_LONGEST_CELL = 80  # characters
+_LONGEST_TEXT = 600
+_TEXT_FROM = 25  # characters on average: a column of text, not of values
+_PICTURED_NEIGHBOURS = 5
+
+
+def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str, Any]:
+    """Give evidence for the detailed rows among the page's ``rows``."""
+    place = np.full(len(corrected.given), -1, dtype=np.intp)
+    place[rows] = np.arange(len(rows))
+    detailed = review.detailed.tolist()
+    text, columns = _columns_to_show(corrected, review, detailed)
+    pictures = _Pictures(review.pictures)
+    near: dict[int, int] = {}  # row -> place in the table of neighbours
+    items = []
+    for i, row in enumerate(detailed):
+        neighbours = [
+            near.setdefault(other, len(near)) for other in review.neighbours[i].tolist()
+        ]
+        known = review.candidates[i] >= 0
+        items.append(
+            {
+                "at": int(place[row]),
+                "text": text[i] if text else None,
+                "cells": [cells[i] for _, cells in columns],
+                "near": neighbours,
+                "candidates": review.candidates[i][known].tolist(),
+                "odds": [round(float(p), 4) for p in review.candidate_odds[i][known]],
+                "image": pictures.add(row),
+            }
+        )
+    shown = set(review.neighbours[:, :_PICTURED_NEIGHBOURS].ravel().tolist())
+    return {
+        "columns": [name for name, _ in columns],
+        "has_images": bool(review.about.get("has_images")),
+        "items": items,
+        "near": {
+            "id": [corrected.ids[row] for row in near],
+            "given": [int(corrected.given[row]) for row in near],
+            "label": [int(corrected.label[row]) for row in near],
+            "image": [pictures.add(row) if row in shown else -1 for row in near],
+        },
+        "pictures": pictures.texts,
+    }
+
+
+def neighbours_to_picture(neighbours: Ints) -> list[int]:
+    """List the neighbours that get a picture, those of the first rows first."""
+    return neighbours[:, :_PICTURED_NEIGHBOURS].ravel().tolist()
+
+
+class _Pictures:
+    """Pictures as data addresses, each once."""
+
+    def __init__(self, pictures: dict[int, bytes]) -> None:
+        self._pictures = pictures
+        self._places: dict[int, int] = {}
+        self.texts: list[str] = []
+
+    def add(self, row: int) -> int:
+        """Give the place of a row's picture, -1 if it has none."""
+        if row not in self._pictures:
+            return -1
+        if row not in self._places:
+            data = self._pictures[row]
+            kind = "png" if data.startswith(b"\x89PNG") else "webp"
+            text = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+            self._places[row] = len(self.texts)
+            self.texts.append(text)
+        return self._places[row]
+
+
+def _columns_to_show(
+    corrected: Corrected, review: Review, rows: list[int]
+) -> tuple[list[str] | None, list[tuple[str, list[str]]]]:
+    """Choose one column of running text and a few others; no lists, no images."""
+    columns = []
+    for name in corrected.other_columns:
+        if name == review.about.get("image_column"):
+            continue
+        values = corrected.table.values(name)
+        cells = [values[row] for row in rows]
+        filled = [cell for cell in cells if not is_missing(cell)]
+        if filled and not any(isinstance(cell, list | dict | bytes) for cell in filled):
+            columns.append((name, ["" if is_missing(c) else str(c) for c in cells]))
+    lengths = [float(np.mean([len(cell) for cell in cells])) for _, cells in columns]
+    text = None
+    if lengths and max(lengths) >= _TEXT_FROM:
+        _, text = columns.pop(int(np.argmax(lengths)))
+        text = [_cut(cell, _LONGEST_TEXT) for cell in text]
+    return text, [
+        (name, [_cut(cell, _LONGEST_CELL) for cell in cells])
+        for name, cells in columns[:_MOST_COLUMNS]
+    ]
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

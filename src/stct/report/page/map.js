@@ -1,0 +1,140 @@
+// The map: every row a point, twice, coloured by given and by corrected label.
+
+function mapFigure() {
+  if (!DATA.map) {
+    return figure({ id: "map", wide: true, title: "Map of the rows", text: "There are no embeddings with this run, so there is no map and there are no neighbours." }, null, null);
+  }
+  const xs = unpack(DATA.map.x, Uint16Array);
+  const ys = unpack(DATA.map.y, Uint16Array);
+  const OFF = 65535;
+  const shown = [];
+  for (let i = ROWS.count - 1; i >= 0; i--) if (xs[i] !== OFF) shown.push(i); // most to gain on top
+  const order = coloursByClass();
+  const paletteOf = (code) => (code < 0 ? OTHER_COLOUR : order.get(code) ?? OTHER_COLOUR);
+  let only = null; // the one class to show, if any
+  let marked = -1;
+  const tip = h("p", { class: "tip", "aria-live": "polite" });
+  const panes = [["Given labels", (i) => ROWS.given[i]], ["Corrected labels", labelOf]].map(([title, codeOf]) => {
+    const canvas = h("canvas", { tabindex: "0", role: "img" });
+    const ring = h("span", { class: "ring", hidden: true });
+    return { title, codeOf, canvas, ring, box: h("div", { class: "map-box" }, canvas, ring) };
+  });
+
+  function draw() {
+    const palette = Array.from({ length: NUM_COLOURS }, (_, k) => colour(`--class-${k}`)).concat(colour("--class-other"));
+    const faint = colour("--line");
+    for (const pane of panes) {
+      const side = pane.box.clientWidth;
+      if (!side) continue;
+      const ratio = window.devicePixelRatio || 1;
+      pane.canvas.width = pane.canvas.height = Math.round(side * ratio);
+      const context = pane.canvas.getContext("2d");
+      const scale = pane.canvas.width / (OFF - 1);
+      const size = (shown.length > 20000 ? 1.6 : shown.length > 4000 ? 2.4 : 4) * ratio;
+      const groups = Array.from({ length: palette.length + 1 }, () => []);
+      for (const i of shown) {
+        const code = pane.codeOf(i);
+        groups[only !== null && code !== only ? palette.length : paletteOf(code)].push(i);
+      }
+      for (let group = groups.length - 1; group >= 0; group--) {
+        context.fillStyle = group === palette.length ? faint : palette[group];
+        for (const i of groups[group]) {
+          context.fillRect(xs[i] * scale - size / 2, pane.canvas.height - ys[i] * scale - size / 2, size, size);
+        }
+      }
+    }
+    mark(marked);
+  }
+
+  function mark(i) {
+    marked = i;
+    for (const pane of panes) {
+      pane.ring.hidden = i < 0;
+      if (i < 0) continue;
+      const side = pane.box.clientWidth;
+      pane.ring.style.left = `${(xs[i] / (OFF - 1)) * side}px`;
+      pane.ring.style.top = `${side - (ys[i] / (OFF - 1)) * side}px`;
+    }
+    tip.replaceChildren(...(i < 0 ? ["Point at a row, or use the arrow keys on a map; Enter opens the row in the review."]
+      : [h("b", {}, h("bdi", {}, ROWS.id(i))), " given ", label(ROWS.given[i]), ", now ", label(labelOf(i)), `, confidence ${sureness(confidenceOf(i))}`]));
+  }
+
+  function nearestTo(x, y, reach) {
+    let best = -1;
+    let least = reach * reach;
+    for (const i of shown) {
+      const far = (xs[i] - x) ** 2 + (ys[i] - y) ** 2;
+      if (far <= least) [best, least] = [i, far];
+    }
+    return best;
+  }
+
+  // The nearest row in the direction of an arrow key.
+  function step(dx, dy) {
+    if (marked < 0) return mark(nearestTo(OFF / 2, OFF / 2, OFF));
+    let best = -1;
+    let least = Infinity;
+    for (const i of shown) {
+      const along = (xs[i] - xs[marked]) * dx + (ys[i] - ys[marked]) * dy;
+      const aside = Math.abs((xs[i] - xs[marked]) * dy) + Math.abs((ys[i] - ys[marked]) * dx);
+      if (along > 300 && along + 2 * aside < least) [best, least] = [i, along + 2 * aside];
+    }
+    if (best >= 0) mark(best);
+  }
+
+  const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+  for (const pane of panes) {
+    pane.canvas.setAttribute("aria-label", `${pane.title} of ${whole(shown.length)} rows on the map. Use the arrow keys to move from row to row.`);
+    pane.canvas.addEventListener("pointermove", (event) => {
+      const box = pane.canvas.getBoundingClientRect();
+      const unit = (OFF - 1) / box.width;
+      mark(nearestTo((event.clientX - box.left) * unit, (box.bottom - event.clientY) * unit, 12 * unit));
+    });
+    pane.canvas.addEventListener("click", () => marked >= 0 && showRow(marked));
+    pane.canvas.addEventListener("keydown", (event) => {
+      if (arrows[event.key]) step(...arrows[event.key]);
+      else if (event.key === "Enter" && marked >= 0) showRow(marked);
+      else return;
+      event.preventDefault();
+    });
+  }
+  const legend = mapLegend(order, (code) => { only = code; draw(); });
+  on("dial", draw);
+  on("theme", draw);
+  fit(panes[0].box, draw);
+  mark(-1);
+  return figure(
+    { id: "map", wide: true, title: "Map of the rows", text: mapWords(shown.length) },
+    h("div", {},
+      h("div", { class: "maps" }, panes.map((pane) => h("div", {}, h("h4", {}, pane.title), pane.box))),
+      tip, legend),
+    null,
+  );
+}
+
+function mapWords(count) {
+  const part = count < DATA.rows ? `${whole(count)} of ${whole(DATA.rows)} rows` : "All rows";
+  if (DATA.map.kind === "tsne") return `${part}, laid out by t-SNE: near points are similar, distances between groups mean little. Where colours on the left are mixed and on the right are not, labels were changed.`;
+  const share = DATA.map.explained.reduce((a, b) => a + b, 0);
+  return `${part} along the two main axes of the embeddings (PCA, ${percent(share, 0)} of the variance). Where colours on the left are mixed and on the right are not, labels were changed.`;
+}
+
+// The first ten classes have a colour each; with more, the ten that change most.
+function coloursByClass() {
+  if (CLASSES.length <= NUM_COLOURS) return new Map(CLASSES.map((_, code) => [code, code]));
+  return new Map(DATA.by_class.slice(0, NUM_COLOURS).map((one, k) => [one.class, k]));
+}
+
+function mapLegend(order, show) {
+  const buttons = [...order].map(([code, k]) =>
+    h("button", { type: "button", class: "key", "aria-pressed": "false", onclick: (event) => press(event.currentTarget, code) },
+      h("span", { class: `dot class-${k}`, "aria-hidden": "true" }), h("bdi", {}, nameOf(code))));
+  const press = (button, code) => {
+    const pressed = button.getAttribute("aria-pressed") === "true";
+    buttons.forEach((one) => one.setAttribute("aria-pressed", "false"));
+    button.setAttribute("aria-pressed", String(!pressed));
+    show(pressed ? null : code);
+  };
+  const rest = CLASSES.length > NUM_COLOURS ? h("span", { class: "key-rest" }, h("span", { class: "dot class-other", "aria-hidden": "true" }), `${whole(CLASSES.length - NUM_COLOURS)} more classes`) : null;
+  return h("div", { class: "legend", role: "group", "aria-label": "Show one class alone" }, buttons, rest);
+}

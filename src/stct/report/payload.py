@@ -1,0 +1,186 @@
+"""Everything the page shows, as one JSON-ready dictionary."""
+
+import base64
+import hashlib
+import shlex
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.data.corrected import Corrected
+from stct.data.results import ACTIONS
+from stct.report import counts, ranking, words
+from stct.report.details import describe_rows
+from stct.report.neighbours import tsne
+from stct.report.ranking import Dial, Ints, Rivals
+from stct.report.store import Review
+
+MOST_ROWS = 50_000  # in the page; more make it slow to open
+_GRID = 65_534  # steps along an axis of the map; 65,535 says: not on it
+
+
+def make_payload(
+    corrected: Corrected, review: Review, *, map_kind: str = "pca"
+) -> dict[str, Any]:
+    """Gather all that the page shows."""
+    summary = corrected.summary
+    names = [words.show_label(label) for label in corrected.classes]
+    rivals = ranking.find_rivals(corrected)
+    decides = ranking.who_decides(corrected, rivals, review.locked)
+    min_odds = summary.get("parameters", {}).get("min_odds", 1.0)
+    dial = ranking.make_dial(corrected, rivals, decides, min_odds)
+    order = ranking.review_order(rivals, decides)
+    rows = ranking.page_rows(order, review.detailed, MOST_ROWS)
+    learnt = summary.get("termination_condition") != "nothing_learnt"
+    found = words.warn(summary, corrected.given, corrected.label, names)
+    return {
+        "title": _title(summary),
+        "key": fingerprint(corrected),
+        "rows": len(corrected.given),
+        "classes": [
+            {"name": name, "code": corrected.encoded(label)}
+            for name, label in zip(names, corrected.classes, strict=True)
+        ],
+        "learnt": learnt,
+        "headline": words.headline(summary.get("noise_rate"), learnt),
+        "second": words.second_sentence(summary, learnt),
+        "accuracy": summary["estimated_accuracy"],
+        "noise_rate": summary.get("noise_rate"),
+        "warnings": [warning._asdict() for warning in found],
+        "notes": [*summary.get("notes", []), *_picture_notes(review)],
+        "method": _method(summary),
+        "dial": counts.dial_counts(corrected, rivals, decides, dial),
+        "odds": counts.odds_histogram(rivals, decides),
+        "transition": counts.transition(summary, corrected),
+        "by_class": counts.by_class(corrected, rivals, decides, dial),
+        "map": _map(review, rows, map_kind),
+        "curves": review.about.get("metrics") or [],
+        "page": _rows(corrected, rivals, decides, dial, rows),
+        "details": describe_rows(corrected, review, rows),
+        "commands": _commands(summary, corrected),
+    }
+
+
+def fingerprint(corrected: Corrected) -> str:
+    """Name a table by its ids and given labels: decisions in the browser go by it."""
+    digest = hashlib.sha256()
+    for name in corrected.ids:
+        digest.update(name.encode("utf-8", "surrogatepass") + b"\0")
+    for label in corrected.classes:
+        digest.update(corrected.encoded(label).encode("utf-8", "surrogatepass") + b"\0")
+    digest.update(corrected.given.astype("<i8").tobytes())
+    return digest.hexdigest()[:16]
+
+
+def pack(array: NDArray[Any], kind: str) -> str:
+    """Write an array as base64 of little-endian numbers."""
+    return base64.b64encode(array.astype(kind).tobytes()).decode()
+
+
+def _title(summary: dict[str, Any]) -> str:
+    inputs = summary.get("inputs", {})
+    table = inputs.get("table") if isinstance(inputs, dict) else None
+    return str(table["file"]) if table else str(summary.get("data", "labels"))
+
+
+def _method(summary: dict[str, Any]) -> str:
+    version = summary.get("versions", {}).get("stct", "")
+    columns = summary.get("embedding_columns")
+    parts = [f"stct {version}", f"method {summary.get('method', 'loo')}"]
+    if columns:
+        parts.append(f"{columns:,} embedding columns")
+    return ", ".join(parts)
+
+
+def _picture_notes(review: Review) -> list[str]:
+    about = review.about
+    notes = [about["image_note"]] if about.get("image_note") else []
+    if about.get("num_missing"):
+        notes.append(
+            f"{about['num_missing']:,} image files are missing or cannot be read; "
+            "a placeholder stands for each"
+        )
+    if about.get("num_left_out"):
+        notes.append(
+            f"{about['num_left_out']:,} pictures were left out to keep the file small"
+        )
+    return notes
+
+
+def _map(review: Review, rows: Ints, kind: str) -> dict[str, Any] | None:
+    """Give the coordinates of the page's rows on a grid."""
+    if review.map is None:
+        return None
+    points = review.map.points.astype(float)
+    if kind == "tsne":
+        sample = review.map.sample
+        points = np.full(points.shape, np.nan)
+        points[sample] = tsne(review.map.sample_points)
+    shown = points[rows]  # (m, 2)
+    on = np.isfinite(shown).all(axis=1)
+    low, high = np.zeros(2), np.ones(2)
+    if on.any():
+        # A few far rows should not squeeze all others into a dot.
+        low, high = np.percentile(shown[on], [0.1, 99.9], axis=0)
+        margin = 0.05 * (high - low) + 1e-12
+        low, high = low - margin, high + margin
+    where = np.clip((shown - low) / (high - low), 0.0, 1.0) * _GRID
+    where[~on] = _GRID + 1
+    return {
+        "kind": kind,
+        "explained": [round(float(v), 4) for v in review.map.explained],
+        "shown": int(on.sum()),
+        "x": pack(where[:, 0].round(), "<u2"),
+        "y": pack(where[:, 1].round(), "<u2"),
+    }
+
+
+def _rows(
+    corrected: Corrected, rivals: Rivals, decides: Ints, dial: Dial, rows: Ints
+) -> dict[str, Any]:
+    """Give the rows of the page, in review order, as packed columns."""
+    ids = [corrected.ids[row] for row in rows.tolist()]
+    numbered = all(name == str(row) for name, row in zip(ids, rows, strict=True))
+    return {
+        "count": len(rows),
+        "ids": None if numbered else ids,
+        "row": pack(rows, "<u4"),
+        "given": pack(corrected.given[rows], "<i4"),
+        "other": pack(rivals.other[rows], "<i4"),
+        "label": pack(corrected.label[rows], "<i4"),
+        "step": pack(dial.steps[rows], "u1"),
+        "decides": pack(decides[rows], "u1"),
+        "action": pack(_actions(corrected)[rows], "u1"),
+        "p_given": pack(rivals.p_given[rows], "<f4"),
+        "p_other": pack(rivals.p_other[rows], "<f4"),
+    }
+
+
+def _actions(corrected: Corrected) -> Ints:
+    """Give the actions of all rows as numbers, (n,)."""
+    numbers = np.zeros(len(corrected.action), dtype=np.intp)
+    for number, action in enumerate(ACTIONS):
+        numbers[corrected.action == action] = number
+    return numbers
+
+
+def _commands(summary: dict[str, Any], corrected: Corrected) -> dict[str, str]:
+    """Give command lines to copy, quoted for a shell."""
+    table = shlex.quote(_title(summary))
+    more = ""
+    if summary.get("label_column", "label") != "label":
+        more += f" --label-column {shlex.quote(summary['label_column'])}"
+    if summary.get("id_column") not in (None, "id"):
+        more += f" --id-column {shlex.quote(summary['id_column'])}"
+    out = shlex.quote(f"corrected.{corrected.table.format}")
+    inputs = summary.get("inputs", {})
+    embeddings = inputs.get("embeddings") if isinstance(inputs, dict) else None
+    source = (
+        f" --embeddings {shlex.quote(embeddings['file'])}" if embeddings else " ..."
+    )
+    return {
+        "apply": f"stct apply patch.csv {table}{more} -o {out}",
+        "locked": f"stct correct {table}{source}{more} --locked decisions.csv",
+        "export": "stct export DIR --to label-studio",
+    }

@@ -1,0 +1,216 @@
+"""Write ``review.npz`` and ``report.html`` into an output folder, or rebuild them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from stct.data.corrected import Corrected, read_corrected
+from stct.data.outputs import SUMMARY, whole_file
+from stct.data.results import as_json
+from stct.report import ranking, thumbnails
+from stct.report.details import neighbours_to_picture
+from stct.report.neighbours import Ints, draw_map, nearest
+from stct.report.page import render
+from stct.report.payload import make_payload
+from stct.report.store import REVIEW, Review, read_review, write_review
+
+REPORT = "report.html"
+REPORT_FILES = (REPORT, REVIEW)
+
+_NUM_TOP, _NUM_UNSURE = 500, 100  # rows with evidence
+_NUM_NEIGHBOURS = 10
+_NUM_CANDIDATES = 5
+_TSNE_ROWS = 2_000
+_PICTURE_BYTES = 8_000_000  # the file stays under 15 MB with 50,000 rows
+
+
+def write_report(
+    folder: Path,
+    *,
+    embeddings: Any = None,
+    images: NDArray[np.uint8] | Sequence[Any] | None = None,
+    image_folder: Path | None = None,
+    image_column: str | None = None,
+    locked: ArrayLike | None = None,
+    metrics: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Write ``report.html`` and ``review.npz`` beside the files of a correction.
+
+    Call it inside `stct.data.outputs.whole_folder`, after ``labels.*``,
+    ``summary.json`` and ``soft_labels.npz`` have been written as
+    `stct.data.results.write_results` does, with `REPORT_FILES` among the summary's
+    ``files``. (Without ``soft_labels.npz`` the page knows a rival only for rows whose
+    label was changed.)
+
+    Parameters
+    ----------
+    folder : Path
+        Holds ``labels.*``, ``summary.json`` and ``soft_labels.npz``.
+    embeddings : array-like of shape (n, d), optional
+        Anything that gives an array for ``embeddings[i:j]``. Without it there are no
+        neighbours and no map.
+    images : uint8 array (n, h, w) or (n, h, w, c), or sequence of n paths, optional
+        In the order of the labels file. Paths may be None or point nowhere: such rows
+        get a placeholder and are counted.
+    image_folder, image_column : Path and str, optional
+        Without ``images``: the column of the labels file that holds paths, seen from
+        this folder. Without ``image_column`` a column is looked for.
+    locked : array-like of bool, shape (n,), optional
+        Rows that a person has checked.
+    metrics : sequence of dict, optional
+        One for each round of training, numbers by name, for the curves: names with
+        ``loss`` in them share one picture, all others that stay within 0 and 1
+        another. ``round`` numbers the rounds.
+    """
+    corrected = read_corrected(folder)
+    review = _gather(corrected, embeddings, locked, metrics)
+    column = image_column
+    if images is None and image_folder is not None:
+        images, column = _find_images(corrected, image_folder, image_column)
+    if images is not None:
+        review = _with_pictures(review, images, column)
+    write_review(folder / REVIEW, review)
+    _write_page(folder / REPORT, folder / REVIEW, corrected)
+
+
+def rebuild_report(
+    folder: Path, *, map_kind: str = "pca", images: Path | None = None
+) -> Path:
+    """Write ``report.html`` anew from the files of an output folder; give its path.
+
+    Parameters
+    ----------
+    folder : Path
+        An output folder of stct.
+    map_kind : {"pca", "tsne"}
+        The map: all rows, or a sample of 2,000 laid out by t-SNE.
+    images : Path, optional
+        Where the images are now, if they have moved: paths of the image column are
+        seen from here.
+    """
+    corrected = read_corrected(folder)
+    stored = folder / REVIEW
+    review = None
+    if stored.exists():
+        review = read_review(stored, len(corrected.given))
+    if images is not None:
+        if not images.is_dir():
+            raise ValueError(f"{images}: there is no such folder")
+        review = review or _gather(corrected, None, None, ())
+        name = review.about.get("image_column")
+        paths, column = _find_images(corrected, images, name)
+        if paths is None:
+            raise ValueError(f"{folder}: no column of image files found for {images}")
+        review = _with_pictures(review, paths, column)
+    elif review is None:
+        review = _gather(corrected, None, None, ())
+    with whole_file(stored, overwrite=True) as path:
+        write_review(path, review)
+    with whole_file(folder / REPORT, overwrite=True) as path:
+        _write_page(path, stored, corrected, map_kind=map_kind)
+    _list_files(folder, corrected.summary)
+    return folder / REPORT
+
+
+def _write_page(
+    path: Path, stored: Path, corrected: Corrected, *, map_kind: str = "pca"
+) -> None:
+    """Make the page from what is stored, so that a rebuilt one has the same bytes."""
+    review = read_review(stored, len(corrected.given))
+    page = render(make_payload(corrected, review, map_kind=map_kind))
+    path.write_text(page, encoding="utf-8", newline="\n")
+
+
+def _list_files(folder: Path, summary: dict[str, Any]) -> None:
+    """Note the report in the summary of a folder that had none."""
+    files = list(summary.get("files", []))
+    missing = [name for name in REPORT_FILES if name not in files]
+    if missing:
+        with whole_file(folder / SUMMARY, overwrite=True) as path:
+            text = as_json({**summary, "files": [*files, *missing]})
+            path.write_text(text, encoding="utf-8")
+
+
+def _gather(
+    corrected: Corrected,
+    embeddings: Any,
+    locked: ArrayLike | None,
+    metrics: Sequence[dict[str, Any]],
+) -> Review:
+    n = len(corrected.given)
+    fixed = np.zeros(n, dtype=bool) if locked is None else np.asarray(locked)
+    rivals = ranking.find_rivals(corrected)
+    decides = ranking.who_decides(corrected, rivals, fixed)
+    order = ranking.review_order(rivals, decides)
+    detailed = ranking.rows_to_detail(rivals, decides, order, _NUM_TOP, _NUM_UNSURE)
+    neighbours = np.zeros((len(detailed), 0), dtype=np.intp)
+    flat = None
+    if embeddings is not None and embeddings.shape[1]:
+        neighbours = nearest(embeddings, detailed, _NUM_NEIGHBOURS)
+        flat = draw_map(embeddings, _TSNE_ROWS)
+    classes, odds = _candidates(corrected, detailed)
+    about = {"metrics": _plain(metrics)}
+    return Review(fixed, detailed, classes, odds, neighbours, flat, about=about)
+
+
+def _find_images(
+    corrected: Corrected, folder: Path, column: str | None
+) -> tuple[list[Path | None] | None, str | None]:
+    """Give the image files of all rows and the column that names them."""
+    names = [*corrected.other_columns, "id"]
+    columns = {name: corrected.table.values(name) for name in names}
+    found = thumbnails.find_image_column(columns, folder, column)
+    if found is None:
+        return None, None
+    return thumbnails.image_paths(columns[found], folder), found
+
+
+def _with_pictures(
+    review: Review, images: NDArray[Any] | Sequence[Any], column: str | None
+) -> Review:
+    small = neighbours_to_picture(review.neighbours)
+    made = thumbnails.make_thumbnails(
+        images, review.detailed.tolist(), small, budget=_PICTURE_BYTES
+    )
+    about = {
+        "has_images": True,
+        "image_column": column,
+        "image_note": made.note,
+        "num_missing": made.num_missing,
+        "num_left_out": made.num_left_out,
+    }
+    return replace(review, pictures=made.pictures, about={**review.about, **about})
+
+
+def _candidates(corrected: Corrected, rows: Ints) -> tuple[Ints, NDArray[np.floating]]:
+    """Give the most probable classes of some rows and their probabilities, (R, c)."""
+    blocks = corrected.soft_label_blocks()
+    count = min(_NUM_CANDIDATES, len(corrected.classes))
+    classes = np.full((len(rows), count), -1, dtype=np.intp)
+    odds = np.zeros((len(rows), count), dtype=np.float32)
+    for tile, P in blocks or ():
+        here = np.flatnonzero((rows >= tile.start) & (rows < tile.stop))
+        part = P[rows[here] - tile.start]  # (r, C)
+        best = np.argsort(-part, axis=1, kind="stable")[:, :count]
+        classes[here, : best.shape[1]] = best
+        odds[here, : best.shape[1]] = np.take_along_axis(part, best, 1)
+    return classes, odds
+
+
+def _plain(metrics: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+    """Keep the finite numbers of each round."""
+    kinds = (int, float, np.integer, np.floating)
+    return [
+        {
+            str(name): float(value)
+            for name, value in one.items()
+            if isinstance(value, kinds)
+            and not isinstance(value, bool)
+            and np.isfinite(value)
+        }
+        for one in metrics
+    ]
