@@ -1,0 +1,163 @@
+"""Algorithm 1: noisy meta correction and semi-supervised learning, in turn.
+
+The problem, Eqs. (1), (4), (5): find the labels with which a classifier, trained on
+them, does best on a validation set, where that set is itself drawn from the noisy
+training data. NMC solves it on the embeddings of a fixed encoder; SRL then improves
+the encoder with the labels that can be trusted. No argument for the truth exists.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import NamedTuple
+
+import numpy as np
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+
+from stct.estimator import LabelCorrector
+from stct.train import srl
+from stct.train.config import Config
+from stct.train.images import Images
+from stct.train.inference import embed, predict
+from stct.train.pretrain import simclr
+from stct.train.selection import neighbor_labels, select_clean
+from stct.train.state import State, Watch
+
+
+class Round(NamedTuple):
+    """What one round of Algorithm 1 gave."""
+
+    number: int
+    labels: NDArray[np.intp]  # (n,) corrected, what SRL was taught from
+    clean: NDArray[np.bool_]  # (n,) those it was taught
+    noisy_accuracy: float  # of the classifier, on given labels it never saw
+
+
+def rounds(
+    state: State,
+    images: Images,
+    given: NDArray[np.intp],
+    config: Config,
+    *,
+    seed: int,
+    fabric: Fabric,
+    watch: Watch,
+) -> Iterator[Round]:
+    """Yield after each round; the caller logs, evaluates, saves.
+
+    ``given`` (n,) holds noisy labels 0 .. C - 1, and -1 where there is none. ``state``
+    says where to go on, and changes. ``watch`` is called after every step.
+    """
+    hidden = validation_rows(given, config, seed)
+    if state.phase == "pretrain":
+        simclr(state, images, config, seed=seed, fabric=fabric, watch=watch)
+        state.enter("srl", 1)
+    while state.round <= config.num_rounds:
+        if state.step == 0:
+            _correct_and_select(state, images, given, hidden, config, seed, fabric)
+        srl.train(state, images, config, seed=seed, fabric=fabric, watch=watch)
+        assert state.labels is not None
+        assert state.clean is not None
+        P = predict(state.network, images, fabric, rows=hidden)  # noqa: N806
+        yield Round(
+            state.round,
+            state.labels,
+            state.clean,
+            float(np.mean(P.argmax(axis=1) == given[hidden])) if len(hidden) else 0.0,
+        )
+        state.enter("srl", state.round + 1)
+    state.phase = "done"
+
+
+def _correct_and_select(
+    state: State,
+    images: Images,
+    given: NDArray[np.intp],
+    hidden: NDArray[np.intp],
+    config: Config,
+    seed: int,
+    fabric: Fabric,
+) -> None:
+    """NMC and Eq. (10): set this round's labels and trusted rows."""
+    if not config.srl.enabled:
+        if state.round > 1:  # NMC sees the encoder of SimCLR only: nothing is new
+            return
+        state.frozen = deepcopy(state.network)
+    H = embed(state.network, images, fabric)  # (n, d)
+    labels = clean = None
+    if fabric.global_rank == 0:
+        labels = given
+        if config.correct.enabled:
+            last = given if state.labels is None else state.labels
+            labels = label_codes(fit_corrector(H, given, last, config, seed))
+        clean = trusted_rows(H, labels, config, state.round, fabric)
+        clean[hidden] = False
+    state.labels, state.clean = fabric.broadcast((labels, clean))
+
+
+def fit_corrector(
+    H: NDArray[np.float32],
+    given: NDArray[np.intp],
+    last: NDArray[np.intp],
+    config: Config,
+    seed: int,
+) -> LabelCorrector:
+    """NMC, Eqs. (6)-(9).
+
+    ``loo`` starts from the given labels in every round, because its transition matrix
+    describes the annotator; ``split`` and ``paper`` go on from the last round's.
+    """
+    settings = config.correct
+    start = given if settings.method == "loo" else last
+    corrector = LabelCorrector(
+        settings.method,
+        val_ratio=settings.val_ratio,
+        step_size=settings.step_size,
+        agreement=settings.agreement,
+        coverage=settings.coverage,
+        random_state=seed,
+    )
+    return corrector.fit(H, [None if label < 0 else int(label) for label in start])
+
+
+def label_codes(corrector: LabelCorrector) -> NDArray[np.intp]:
+    """Give the corrected labels (n,) as whole numbers."""
+    return np.asarray(corrector.labels_, dtype=np.intp)
+
+
+def trusted_rows(
+    H: NDArray[np.float32],
+    labels: NDArray[np.intp],
+    config: Config,
+    round_number: int,
+    fabric: Fabric,
+) -> NDArray[np.bool_]:
+    """Eq. (10): a share of each class that grows with the rounds, mu * epoch."""
+    known = np.flatnonzero(labels >= 0)
+    clean = np.zeros(len(labels), dtype=bool)
+    if not config.srl.enabled:
+        clean[known] = True
+        return clean
+    settings = config.select
+    Y_p = neighbor_labels(  # noqa: N806
+        H[known],
+        labels[known],
+        int(labels.max()) + 1,
+        settings.num_neighbors,
+        device=fabric.device,
+    )
+    keep = settings.keep_per_round * round_number
+    clean[known] = select_clean(labels[known], Y_p, keep)
+    return clean
+
+
+def validation_rows(
+    given: NDArray[np.intp], config: Config, seed: int
+) -> NDArray[np.intp]:
+    """Rows whose given labels SRL never sees: a noisy validation set, Theorem 1."""
+    known = np.flatnonzero(given >= 0)
+    count = int(config.noisy_validation * len(known))
+    drawn = np.random.default_rng([seed, len(given)]).choice(
+        known, size=count, replace=False
+    )
+    return np.sort(drawn)

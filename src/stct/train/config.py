@@ -1,0 +1,306 @@
+"""Every setting of training, with the paper's symbol and value; presets; overrides.
+
+Values that the paper does not give are marked "ours" and argued in ``docs/paper.md``.
+A variant is a value: ``replace(config, correct=replace(config.correct, enabled=False))``
+is the method without NMC.
+"""
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, get_type_hints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """The network that turns an image into a feature vector."""
+
+    name: str = "wrn"  # "wrn", or "hf:NAME_OR_DIR" for a pre-trained one
+    depth: int = 28  # WRN-28-2 for CIFAR-10, WRN-28-8 for CIFAR-100
+    width: int = 2
+    stem_stride: int = 1  # 2 halves the sides at once: four times as fast
+    projection: int = 128  # columns of z, ours
+
+    def __post_init__(self) -> None:
+        if self.name != "wrn" and not self.name.startswith("hf:"):
+            raise ValueError(
+                f"encoder.name must be 'wrn' or 'hf:NAME_OR_DIR', got {self.name!r}"
+            )
+        if self.name == "wrn" and (self.depth < 10 or (self.depth - 4) % 6):
+            raise ValueError(
+                f"encoder.depth must be 10, 16, 22, 28, ... (6 m + 4), got {self.depth}"
+            )
+        _at_least(1, self, "width", "stem_stride", "projection")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Augment:
+    """How images are changed. All ours: the paper names weak and strong only."""
+
+    flip: bool = True  # left-right; wrong for digits and text
+    shift: float = 0.125  # weak: shifted crop, share of the side
+    num_ops: int = 2  # strong: operations per image, RandAugment's N
+    magnitude: float = 1.0  # strong: scales every operation's range
+    cutout: float = 0.5  # strong: side of the grey square, share of the side
+    min_crop: float = 0.2  # SimCLR: smallest share of the area
+    jitter: float = 0.5  # SimCLR: colour strength s
+
+    def __post_init__(self) -> None:
+        _at_least(0, self, "num_ops", "magnitude", "jitter")
+        _between(0.0, 1.0, self, "shift", "cutout", "min_crop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pretrain:
+    """SimCLR. The paper gives none of these."""
+
+    epochs: int = 800
+    batch_size: int = 512
+    learning_rate: float = 0.5
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+    warmup: float = 0.05  # share of the steps
+    temperature: float = 0.5
+    size: float = 1.0  # side of the views, as a share of the image's
+
+    def __post_init__(self) -> None:
+        _at_least(0, self, "epochs", "learning_rate", "weight_decay")
+        _at_least(2, self, "batch_size")
+        _between(0.0, 1.0, self, "momentum", "warmup", "size")
+        _positive(self, "temperature", "size")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correct:
+    """NMC: see `stct.LabelCorrector`."""
+
+    enabled: bool = True
+    method: str = "loo"
+    val_ratio: float = 0.5  # r
+    step_size: float = 0.2  # eta
+    agreement: float = 0.998  # delta
+    coverage: float = 0.9999  # beta
+
+    def __post_init__(self) -> None:
+        if self.method not in ("loo", "split", "paper"):
+            raise ValueError(
+                f"correct.method must be loo, split or paper, got {self.method!r}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Select:
+    """Clean samples by k-NN agreement, Eq. (10)."""
+
+    num_neighbors: int = 2000  # k
+    keep_per_round: float = 0.1  # mu, ours: all samples after ten rounds
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "num_neighbors")
+        _between(0.0, 1.0, self, "keep_per_round")
+        _positive(self, "keep_per_round")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SRL:
+    """Semi-supervised representation learning, Eqs. (11)-(15)."""
+
+    enabled: bool = True  # without it: cross-entropy on all (corrected) labels
+    steps: int = 5000  # per round, ours
+    batch_size: int = 64  # labelled, ours (FixMatch)
+    unlabeled_batch_size: int = 448  # ours (FixMatch: 7 x)
+    num_anchors: int = 256  # M, ours
+    learning_rate: float = 0.002
+    momentum: float = 0.9
+    weight_decay: float = 5e-4  # ours (FixMatch)
+    confidence: float = 0.95  # lambda
+    temperature: float = 0.1  # tau
+    labeled_weight: float = 1.0  # 0 leaves the loss out
+    unlabeled_weight: float = 1.0
+    consistency_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "steps", "batch_size", "unlabeled_batch_size")
+        _at_least(2, self, "num_anchors")
+        _at_least(0, self, "learning_rate", "weight_decay")
+        _at_least(0, self, "labeled_weight", "unlabeled_weight", "consistency_weight")
+        _between(0.0, 1.0, self, "momentum", "confidence")
+        _positive(self, "temperature")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that decides the outcome of a run, with the seed and the data."""
+
+    num_rounds: int = 10  # max_epoch of Algorithm 1, ours
+    noisy_validation: float = 0.05  # rows whose labels SRL never sees, for watching
+    image_size: int = 0  # side that images of a folder get; 0: as they are
+    encoder: Encoder = field(default_factory=Encoder)
+    augment: Augment = field(default_factory=Augment)
+    pretrain: Pretrain = field(default_factory=Pretrain)
+    correct: Correct = field(default_factory=Correct)
+    select: Select = field(default_factory=Select)
+    srl: SRL = field(default_factory=SRL)
+
+    def __post_init__(self) -> None:
+        _at_least(1, self, "num_rounds")
+        _at_least(0, self, "image_size")
+        _between(0.0, 0.5, self, "noisy_validation")
+
+
+def _tiny() -> Config:
+    return Config(
+        num_rounds=3,
+        encoder=Encoder(depth=10, width=1, projection=64),
+        augment=Augment(flip=False, shift=0.125, cutout=0.25, min_crop=0.4),
+        pretrain=Pretrain(epochs=30, batch_size=256, learning_rate=0.3),
+        select=Select(num_neighbors=40, keep_per_round=0.3),
+        srl=SRL(
+            steps=120,
+            unlabeled_batch_size=128,
+            num_anchors=128,
+            learning_rate=0.05,
+        ),
+    )
+
+
+def _cpu() -> Config:
+    return Config(
+        num_rounds=4,
+        encoder=Encoder(depth=10, width=2, stem_stride=2),
+        pretrain=Pretrain(epochs=40, batch_size=256, learning_rate=0.3),
+        select=Select(num_neighbors=200, keep_per_round=0.2),
+        srl=SRL(
+            steps=450,
+            unlabeled_batch_size=128,
+            num_anchors=128,
+            learning_rate=0.03,
+        ),
+    )
+
+
+def _cifar100() -> Config:
+    return Config(
+        encoder=Encoder(width=8),
+        select=Select(num_neighbors=300),
+    )
+
+
+def _clothing1m() -> Config:
+    return Config(
+        image_size=224,
+        encoder=Encoder(name="hf:microsoft/resnet-50"),
+        pretrain=Pretrain(epochs=0),  # the encoder starts from ImageNet
+        srl=SRL(confidence=0.7, unlabeled_batch_size=192),
+    )
+
+
+PRESETS = {
+    "tiny": _tiny,  # digits and the like, about a minute on two cores
+    "cpu": _cpu,  # 32 x 32 colour images on a laptop
+    "cifar10": Config,  # the paper's; for a GPU
+    "cifar100": _cifar100,
+    "clothing1m": _clothing1m,
+}
+
+
+def preset(name: str) -> Config:
+    """Give the settings called ``name``."""
+    if name not in PRESETS:
+        raise ValueError(f"unknown preset {name!r}; there are {', '.join(PRESETS)}")
+    return PRESETS[name]()
+
+
+def override(config: Config, assignments: Sequence[str]) -> Config:
+    """Change settings by texts such as ``srl.steps=500``."""
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ValueError(f"--set {text}: write it as name=value, e.g. srl.steps=500")
+        config = _set(config, name.strip().split("."), value.strip(), text)
+    return config
+
+
+def _set(part: Any, path: Sequence[str], value: str, text: str) -> Any:
+    hints = get_type_hints(type(part))
+    name, *rest = path
+    if name not in hints or bool(rest) != is_dataclass(hints[name]):
+        known = settings(Config())
+        near = difflib.get_close_matches(text.partition("=")[0], known, n=3, cutoff=0.4)
+        raise ValueError(
+            f"--set {text}: there is no such setting; "
+            f"{'near names: ' + ', '.join(near) if near else 'see config.json of a run'}"
+        )
+    if rest:
+        return replace(part, **{name: _set(getattr(part, name), rest, value, text)})
+    return replace(part, **{name: _parse(value, hints[name], text)})
+
+
+def _parse(value: str, kind: type, text: str) -> Any:
+    if kind is str:
+        return value
+    try:
+        parsed = json.loads(value.lower())
+    except ValueError:
+        parsed = None
+    fits = isinstance(parsed, kind) and (kind is bool or not isinstance(parsed, bool))
+    if kind is float and isinstance(parsed, int) and not isinstance(parsed, bool):
+        return float(parsed)
+    if not fits:
+        words = {bool: "true or false", int: "a whole number", float: "a number"}
+        raise ValueError(f"--set {text}: must be {words[kind]}")
+    return parsed
+
+
+def settings(config: Config) -> dict[str, Any]:
+    """Give every setting by its dotted name."""
+    flat: dict[str, Any] = {}
+    for name, value in asdict(config).items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
+        else:
+            flat[name] = value
+    return flat
+
+
+def from_dict(values: Mapping[str, Any]) -> Config:
+    """Rebuild what ``dataclasses.asdict`` took apart; unknown names are an error."""
+    return _build(Config, values)  # type: ignore[no-any-return]
+
+
+def _build(kind: Any, values: Mapping[str, Any]) -> Any:
+    hints = get_type_hints(kind)
+    names = {f.name for f in fields(kind)}
+    if not isinstance(values, Mapping) or set(values) != names:
+        odd = sorted(set(values) ^ names) if isinstance(values, Mapping) else [values]
+        raise ValueError(f"settings of another version: {odd[0]!r} does not fit")
+    return kind(
+        **{
+            name: _build(hints[name], value) if is_dataclass(hints[name]) else value
+            for name, value in values.items()
+        }
+    )
+
+
+def _at_least(low: float, part: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(part, name) >= low:
+            _refuse(part, name, f"{low} or more")
+
+
+def _between(low: float, high: float, part: Any, *names: str) -> None:
+    for name in names:
+        if not low <= getattr(part, name) <= high:
+            _refuse(part, name, f"from {low} to {high}")
+
+
+def _positive(part: Any, *names: str) -> None:
+    for name in names:
+        if not getattr(part, name) > 0:
+            _refuse(part, name, "above 0")
+
+
+def _refuse(part: Any, name: str, allowed: str) -> None:
+    place = "" if isinstance(part, Config) else f"{type(part).__name__.lower()}."
+    raise ValueError(f"{place}{name} must be {allowed}, got {getattr(part, name)}")

@@ -1,0 +1,169 @@
+"""The networks: wide residual encoder, classification head, projection head.
+
+Images come as floats in [0, 1]; the network normalises them itself, so whoever
+predicts cannot forget to.
+"""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from stct.train.config import Encoder
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions with normalisation before each, and a shortcut."""
+
+    def __init__(self, in_channels: int, channels: int, stride: int) -> None:
+        super().__init__()
+        self.norm1 = nn.BatchNorm2d(in_channels)
+        self.conv1 = _conv(in_channels, channels, stride)
+        self.norm2 = nn.BatchNorm2d(channels)
+        self.conv2 = _conv(channels, channels, 1)
+        self.shortcut = (
+            nn.Identity()
+            if in_channels == channels and stride == 1
+            else nn.Conv2d(in_channels, channels, 1, stride, bias=False)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(b, in, h, w) -> (b, channels, h / stride, w / stride)."""
+        active = F.relu(self.norm1(x))
+        same = isinstance(self.shortcut, nn.Identity)
+        short = x if same else self.shortcut(active)
+        out: Tensor = self.conv2(F.relu(self.norm2(self.conv1(active))))
+        return out + short
+
+
+class WideResNet(nn.Module):
+    """WRN-depth-width for images of any size from 8 x 8, 1 or 3 channels."""
+
+    def __init__(self, settings: Encoder, channels: int) -> None:
+        super().__init__()
+        blocks = (settings.depth - 4) // 6
+        sides = [16 * settings.width, 32 * settings.width, 64 * settings.width]
+        first = sides[0] if settings.stem_stride > 1 else 16
+        layers: list[nn.Module] = [_conv(channels, first, settings.stem_stride)]
+        for stage, wide in enumerate(sides):
+            for block in range(blocks):
+                stride = 2 if stage > 0 and block == 0 else 1
+                layers.append(Block(first, wide, stride))
+                first = wide
+        self.layers = nn.Sequential(*layers)
+        self.norm = nn.BatchNorm2d(first)
+        self.width = first
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(b, c, h, w) -> (b, 64 width)."""
+        return F.relu(self.norm(self.layers(x))).mean(dim=(2, 3))
+
+
+class Outputs(NamedTuple):
+    """What one pass gives; None where a head was not asked for."""
+
+    features: Tensor  # h (b, d)
+    logits: Tensor | None  # (b, C)
+    projection: Tensor | None  # z (b, p), of length 1
+
+
+class Network(nn.Module):
+    """f_enc, g_cls and g_proj of the paper."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        width: int,
+        *,
+        num_classes: int,
+        projection: int,
+        mean: Tensor,
+        std: Tensor,
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.classifier = nn.Linear(width, num_classes)
+        self.projector = nn.Sequential(
+            nn.Linear(width, width), nn.ReLU(), nn.Linear(width, projection)
+        )
+        self.register_buffer("mean", mean.view(1, -1, 1, 1))
+        self.register_buffer("std", std.view(1, -1, 1, 1))
+
+    def forward(
+        self, x: Tensor, *, classify: bool = False, project: bool = False
+    ) -> Outputs:
+        """Images (b, c, h, w) in [0, 1] to features and the heads asked for."""
+        h = self.encoder((x - self.mean) / self.std)
+        return Outputs(
+            h,
+            self.classifier(h) if classify else None,
+            F.normalize(self.projector(h), dim=1) if project else None,
+        )
+
+
+def build(
+    settings: Encoder,
+    *,
+    num_classes: int,
+    mean: Tensor,
+    std: Tensor,
+    generator: torch.Generator,
+    encoder: nn.Module | None = None,
+    image_shape: tuple[int, int, int],
+) -> Network:
+    """Make the network; ``encoder`` takes the place of the one in ``settings``.
+
+    ``mean`` and ``std`` (c,) are those of the training images, in [0, 1].
+    """
+    own = encoder is None
+    if encoder is None:
+        encoder = WideResNet(settings, channels=image_shape[0])
+    width = _width(encoder, image_shape)
+    network = Network(
+        encoder,
+        width,
+        num_classes=num_classes,
+        projection=settings.projection,
+        mean=mean,
+        std=std,
+    )
+    for part in [encoder] if own else []:
+        initialise(part, generator)
+    initialise(network.classifier, generator)
+    initialise(network.projector, generator)
+    return network
+
+
+def initialise(part: nn.Module, generator: torch.Generator) -> None:
+    """Draw weights as He et al. do, from ``generator`` alone."""
+    for module in part.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(
+                module.weight, mode="fan_out", nonlinearity="relu", generator=generator
+            )
+        elif isinstance(module, nn.Linear):
+            nn.init.kaiming_uniform_(module.weight, a=5**0.5, generator=generator)
+            nn.init.zeros_(module.bias)
+
+
+def _width(encoder: nn.Module, image_shape: tuple[int, int, int]) -> int:
+    """Ask the encoder itself how many features it gives."""
+    was_training = encoder.training
+    encoder.eval()
+    with torch.no_grad():
+        features = encoder(torch.zeros(1, *image_shape))
+    encoder.train(was_training)
+    if not isinstance(features, Tensor) or features.ndim != 2:
+        raise ValueError(
+            "the encoder must give one row of features per image, (b, d); got "
+            f"{tuple(features.shape) if isinstance(features, Tensor) else features!r}"
+        )
+    return features.shape[1]
+
+
+def _conv(in_channels: int, channels: int, stride: int) -> nn.Conv2d:
+    return nn.Conv2d(in_channels, channels, 3, stride, 1, bias=False)

@@ -1,0 +1,120 @@
+"""SimCLR: an encoder from images alone, without a single label."""
+
+import math
+from functools import lru_cache
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from stct.train import augment, losses
+from stct.train.config import Config, Pretrain
+from stct.train.images import Images
+from stct.train.state import (
+    State,
+    Step,
+    Watch,
+    check_loss,
+    generator_at,
+    own_slice,
+    set_rate,
+    sgd,
+)
+
+
+def simclr(
+    state: State,
+    images: Images,
+    config: Config,
+    *,
+    seed: int,
+    fabric: Fabric,
+    watch: Watch,
+) -> None:
+    """Train encoder and projection head so that two views of an image look alike."""
+    settings = config.pretrain
+    batch_size = min(settings.batch_size, len(images))
+    per_epoch = len(images) // batch_size
+    num_steps = settings.epochs * per_epoch
+    if state.optimizer is None:
+        state.optimizer = sgd(
+            state.network,
+            settings.learning_rate,
+            settings.momentum,
+            settings.weight_decay,
+        )
+    optimizer = fabric.setup_optimizers(state.optimizer)
+    mine = own_slice(fabric, batch_size)
+    size = _view_size(images, settings)
+    state.module.train()
+    while state.step < num_steps:
+        epoch, place = divmod(state.step, per_epoch)
+        order = _order(len(images), seed, epoch)
+        rows = order[place * batch_size : (place + 1) * batch_size][mine]
+        draws = generator_at(seed, "pretrain", state.step)
+        set_rate(optimizer, _rate(settings, state.step / num_steps))
+
+        batch = images.batch(rows)
+        views = [
+            augment.warp(batch, _view(batch_size, mine, config, draws, fabric), size=size)
+            for _ in range(2)
+        ]
+        z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
+        loss = losses.nt_xent(
+            z1, z2, settings.temperature, others=_all_views(z1, z2, fabric)
+        )
+        optimizer.zero_grad()
+        fabric.backward(loss)
+        optimizer.step()
+
+        parts = {"contrast": loss.item()}
+        check_loss(parts, state)
+        state.step += 1
+        watch(
+            Step("pretrain", 0, state.step, num_steps, 2 * batch_size, parts)
+        )
+
+
+@lru_cache(maxsize=1)
+def _order(n: int, seed: int, epoch: int) -> Tensor:
+    """Give the rows of one epoch in their order."""
+    return torch.randperm(n, generator=generator_at(seed, "order", epoch))
+
+
+def _view(
+    batch_size: int,
+    mine: slice,
+    config: Config,
+    draws: torch.Generator,
+    fabric: Fabric,
+) -> augment.Warp:
+    """Draw for the whole batch and keep our rows: the same for any process count."""
+    view = augment.draw_view(batch_size, config.augment, draws)
+    return augment.Warp(*(part[mine].to(fabric.device) for part in view))
+
+
+def _all_views(z1: Tensor, z2: Tensor, fabric: Fabric) -> Tensor:
+    """Give the views of all processes, our own first, with gradients."""
+    own = torch.cat([z1, z2])
+    if fabric.world_size == 1:
+        return own
+    gathered = fabric.all_gather(own, sync_grads=True)  # (processes, 2b, p)
+    return torch.cat(
+        [own, *(gathered[i] for i in range(len(gathered)) if i != fabric.global_rank)]
+    )
+
+
+def _view_size(images: Images, settings: Pretrain) -> tuple[int, int]:
+    _, height, width = images.chw
+    return (
+        max(8, round(height * settings.size)),
+        max(8, round(width * settings.size)),
+    )
+
+
+def _rate(settings: Pretrain, done: float) -> float:
+    """Linear warm-up, then half a cosine."""
+    if done < settings.warmup:
+        return settings.learning_rate * (done / settings.warmup + 1e-3)
+    left = (done - settings.warmup) / (1.0 - settings.warmup)
+    return settings.learning_rate * 0.5 * (1.0 + math.cos(math.pi * left))

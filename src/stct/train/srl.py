@@ -1,0 +1,176 @@
+"""Semi-supervised representation learning: the loop around Eqs. (11)-(15)."""
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from stct.train import augment, losses
+from stct.train.config import SRL, Augment, Config
+from stct.train.images import Images
+from stct.train.state import (
+    State,
+    Step,
+    Watch,
+    check_loss,
+    generator_at,
+    own_slice,
+    set_rate,
+    sgd,
+)
+
+
+def train(
+    state: State,
+    images: Images,
+    config: Config,
+    *,
+    seed: int,
+    fabric: Fabric,
+    watch: Watch,
+) -> None:
+    """Train encoder and heads for one round, on ``state.labels`` where ``clean``."""
+    settings = what_to_learn(config.srl)
+    if state.optimizer is None:
+        state.optimizer = sgd(
+            state.network,
+            settings.learning_rate,
+            settings.momentum,
+            settings.weight_decay,
+        )
+    optimizer = fabric.setup_optimizers(state.optimizer)
+    rows = Rows.of(state)
+    state.module.train()
+    while state.step < settings.steps:
+        draws = generator_at(seed, "srl", state.round, state.step)
+        batch = draw_batch(images, rows, settings, config.augment, draws, fabric)
+        set_rate(optimizer, _rate(config, state))
+        loss = forward(state.module, batch, settings)
+        optimizer.zero_grad()
+        fabric.backward(loss.total)
+        optimizer.step()
+
+        parts = {name: part.item() for name, part in loss._asdict().items()}
+        check_loss(parts, state)
+        state.step += 1
+        count = settings.batch_size + len(batch.strong) * fabric.world_size
+        watch(Step("srl", state.round, state.step, settings.steps, count, parts))
+
+
+def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
+    """One pass with gradients, one without for what is only a target, Eq. (15)."""
+    b, u = len(batch.labeled), len(batch.weak)
+    if u == 0:  # nothing to learn from unlabelled samples: plain cross-entropy
+        logits = module(batch.labeled, classify=True).logits
+        return losses.labeled_only(logits, batch.labels)
+    with torch.no_grad():
+        target = module(
+            torch.cat([batch.weak, batch.anchors]), classify=True, project=True
+        )
+    output = module(
+        torch.cat([batch.labeled, batch.strong]), classify=True, project=True
+    )
+    anchors = target.projection[u:]  # z_Con (M, p)
+    similar = losses.instance_similarity
+    return losses.srl_loss(
+        labeled_logits=output.logits[:b],
+        labels=batch.labels,
+        weak_logits=target.logits[:u],
+        strong_logits=output.logits[b:],
+        weak_similarity=similar(target.projection[:u], anchors, settings.temperature),
+        strong_similarity=similar(output.projection[b:], anchors, settings.temperature),
+        settings=settings,
+    )
+
+
+class Rows(NamedTuple):
+    """Row numbers of the labelled and of the unlabelled samples, and all labels."""
+
+    labeled: Tensor
+    unlabeled: Tensor
+    labels: Tensor  # (n,)
+
+    @classmethod
+    def of(cls, state: State) -> "Rows":
+        """Split the rows of this round into D_L and D_U."""
+        assert state.labels is not None
+        assert state.clean is not None
+        clean = torch.from_numpy(state.clean)
+        rest = (~clean).nonzero().flatten()
+        return cls(
+            clean.nonzero().flatten(),
+            rest if len(rest) else torch.arange(len(clean)),  # all selected: all again
+            torch.from_numpy(state.labels),
+        )
+
+
+class Batch(NamedTuple):
+    """What one step sees; images are floats (b, c, h, w)."""
+
+    labeled: Tensor  # weak views of selected samples
+    labels: Tensor  # (b,)
+    weak: Tensor  # of unlabelled samples
+    strong: Tensor  # of the same
+    anchors: Tensor  # X_Con, weak views of M unlabelled samples
+
+
+def draw_batch(
+    images: Images,
+    rows: Rows,
+    settings: SRL,
+    change: Augment,
+    draws: torch.Generator,
+    fabric: Fabric,
+) -> Batch:
+    """Draw and augment a batch; for any process count the same images in all."""
+    device = fabric.device
+
+    def pick(source: Tensor, count: int) -> Tensor:
+        chosen = source[torch.randint(len(source), (count,), generator=draws)]
+        return chosen[own_slice(fabric, count)]
+
+    def weak(chosen: Tensor, count: int) -> Tensor:
+        drawn = augment.draw_weak(count, change, draws)
+        mine = own_slice(fabric, count)
+        parts = augment.Weak(*(part[mine].to(device) for part in drawn))
+        return augment.weak(images.batch(chosen), parts)
+
+    labeled = pick(rows.labeled, settings.batch_size)
+    labels = rows.labels[labeled].to(device)
+    x_labeled = weak(labeled, settings.batch_size)
+    if not (settings.unlabeled_weight or settings.consistency_weight):
+        none = x_labeled[:0]
+        return Batch(x_labeled, labels, none, none, none)
+    count = settings.unlabeled_batch_size
+    unlabeled = pick(rows.unlabeled, count)
+    drawn = augment.draw_strong(count, change, draws)
+    mine = own_slice(fabric, count)
+    strong = augment.Warp(*(part[mine].to(device) for part in drawn))
+    return Batch(
+        x_labeled,
+        labels,
+        weak(unlabeled, count),
+        augment.warp(images.batch(unlabeled), strong),
+        weak(pick(rows.unlabeled, settings.num_anchors), settings.num_anchors),
+    )
+
+
+def what_to_learn(settings: SRL) -> SRL:
+    """Without SRL: cross-entropy alone, on as many images a step."""
+    if settings.enabled:
+        return settings
+    return replace(
+        settings,
+        batch_size=settings.batch_size + settings.unlabeled_batch_size,
+        unlabeled_weight=0.0,
+        consistency_weight=0.0,
+    )
+
+
+def _rate(config: Config, state: State) -> float:
+    """Half a cosine over all rounds: each round goes on where the last one stopped."""
+    done = (state.round - 1 + state.step / config.srl.steps) / config.num_rounds
+    return config.srl.learning_rate * 0.5 * (1.0 + math.cos(math.pi * done))

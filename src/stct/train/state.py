@@ -1,0 +1,100 @@
+"""Where a run stands: everything that a checkpoint must hold, and nothing else.
+
+Randomness is not part of it. Each step draws from a generator seeded by its own
+place in the run (`generator_at`), so a step can be repeated from its number alone.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+from torch import nn
+
+from stct.train.networks import Network
+
+
+@dataclass
+class State:
+    """A network, and how far it has come."""
+
+    network: Network
+    module: Any  # the network as Fabric wraps it: gradients are shared over processes
+    phase: str = "pretrain"  # "pretrain", "srl" or "done"
+    round: int = 0  # of Algorithm 1, from 1; 0 before the first
+    step: int = 0  # steps done in this phase and round
+    optimizer: torch.optim.Optimizer | None = None
+    labels: NDArray[np.intp] | None = None  # (n,) of this round, corrected
+    clean: NDArray[np.bool_] | None = None  # (n,) selected in this round
+    frozen: Network | None = None  # without SRL: the network that NMC sees
+
+    def enter(self, phase: str, round_number: int) -> None:
+        """Begin a phase; it brings its own optimizer."""
+        self.phase, self.round, self.step = phase, round_number, 0
+        self.optimizer = None
+
+
+class Step(NamedTuple):
+    """One optimisation step, for whoever watches."""
+
+    phase: str
+    round: int
+    step: int  # from 1
+    num_steps: int
+    images: int  # that went forward and backward in this step
+    losses: dict[str, float]
+
+
+Watch = Callable[[Step], None]
+
+
+def generator_at(seed: int, *place: object) -> torch.Generator:
+    """Give the generator of one place in a run, such as ``"srl", 2, 117``."""
+    text = repr((seed, *place)).encode()
+    number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+    return torch.Generator().manual_seed(number % 2**63)
+
+
+def sgd(
+    network: nn.Module, rate: float, momentum: float, weight_decay: float
+) -> torch.optim.SGD:
+    """SGD with Nesterov momentum; biases and norms are not decayed."""
+    decayed = [p for p in network.parameters() if p.requires_grad and p.ndim > 1]
+    free = [p for p in network.parameters() if p.requires_grad and p.ndim <= 1]
+    groups = [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+    return torch.optim.SGD(
+        groups, lr=rate, momentum=momentum, nesterov=momentum > 0.0
+    )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Use this learning rate from now on."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def own_slice(fabric: Fabric, count: int) -> slice:
+    """Give this process's part of ``count`` rows of a global batch."""
+    start = count * fabric.global_rank // fabric.world_size
+    stop = count * (fabric.global_rank + 1) // fabric.world_size
+    return slice(start, stop)
+
+
+def check_loss(losses: dict[str, float], state: State) -> None:
+    """Stop at a loss that is not a number; the last checkpoint is still good."""
+    if not all(np.isfinite(value) for value in losses.values()):
+        where = f"step {state.step + 1} of {state.phase}"
+        where += f", round {state.round}" if state.round else ""
+        raise ValueError(
+            f"the loss is not a number at {where}: "
+            + ", ".join(f"{name} {value}" for name, value in losses.items())
+            + "; a lower learning rate helps, e.g. --set "
+            f"{state.phase}.learning_rate=0.001"
+        )
