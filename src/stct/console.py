@@ -1,5 +1,6 @@
 """What the commands show to people: progress on stderr, a short table on stdout."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 _SHOW_AFTER = 2.0  # seconds
+_PLAIN_EVERY = 30.0
 _MOVES_SHOWN = 5
 _LONGEST_LABEL = 40
 
@@ -56,6 +58,86 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     finally:
         if bar.task_ids:
             bar.stop()
+
+
+@contextmanager
+def training_progress(*, quiet: bool) -> Iterator[Callable[[Any], None]]:
+    """Give a function that shows a `stct.train.training.Progress`.
+
+    On a terminal one live line; elsewhere a plain line every half minute.
+    """
+    console = Console(stderr=True)
+    bar = Progress(
+        BarColumn(bar_width=20),
+        TextColumn("{task.percentage:.0f}% {task.description}"),
+        console=console,
+        transient=True,
+    )
+    last = time.monotonic() - _PLAIN_EVERY + _SHOW_AFTER
+
+    def report(now: Any) -> None:
+        nonlocal last
+        first_process = os.environ.get("RANK", "0") == "0"
+        if quiet or not first_process:
+            return
+        if console.is_terminal:
+            if not bar.task_ids:
+                bar.start()
+                bar.add_task("", total=1.0)
+            bar.update(
+                bar.task_ids[0], completed=now.done, description=_training_line(now)
+            )
+        elif time.monotonic() - last >= _PLAIN_EVERY or now.step is None:
+            last = time.monotonic()
+            line = f"{now.done:.0%} {_training_line(now)}"
+            print(line, file=sys.stderr, flush=True)
+
+    try:
+        yield report
+    finally:
+        if bar.task_ids:
+            bar.stop()
+
+
+def _training_line(now: Any) -> str:
+    """Say phase, losses, speed, accuracy on noisy validation rows and time left."""
+    parts = []
+    if now.step is not None:
+        name = "SimCLR" if now.step.phase == "pretrain" else f"round {now.step.round}"
+        parts.append(f"{name} {now.step.step}/{now.step.num_steps}")
+        parts += [f"{key} {value:.3f}" for key, value in now.step.losses.items()]
+    parts.append(f"{now.rate:.0f} images/s")
+    if now.noisy_accuracy is not None:
+        parts.append(f"noisy validation {now.noisy_accuracy:.1%}")
+    if now.test_accuracy is not None:
+        parts.append(f"test {now.test_accuracy:.1%}")
+    minutes, seconds = divmod(round(now.seconds_left), 60)
+    parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")
+    return ", ".join(parts)
+
+
+def show_training(summary: Mapping[str, Any], folder: Path, seconds: float) -> None:
+    """Print what a training run gave and where its files are."""
+    training = summary["training"]
+    last = training["rounds"][-1]
+    facts = {
+        "rounds": f"{len(training['rounds'])}, preset {training['preset']}",
+        "noisy validation accuracy": f"{last['noisy_validation_accuracy']:.1%} (on "
+        "given labels that training never saw)",
+    }
+    if training["test_accuracy"] is not None:
+        facts["test accuracy"] = f"{training['test_accuracy']:.1%}"
+    if "actions" in summary:
+        accuracy, actions = summary["estimated_accuracy"], summary["actions"]
+        facts |= {
+            "estimated wrong before": _wrong("before", accuracy),
+            "estimated wrong after": _wrong("after", accuracy),
+            "relabelled": _share(actions["relabel"], summary["rows"]),
+        }
+    for i, note in enumerate(summary["notes"]):
+        facts["note" if i == 0 else f"note {i + 1}"] = note
+    facts["files"] = f"{folder}: {', '.join(summary['files'])}"
+    show_facts(f"Trained on {summary['rows']:,} images in {seconds:.0f} s", facts)
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path) -> None:

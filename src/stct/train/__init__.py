@@ -4,6 +4,6 @@ Read `algorithm.py` first; it is the paper's Algorithm 1 on one screen.
 """
 
 from stct.train.config import Config, preset
+from stct.train.model import STCT
 
-
-__all__ = ["Config", "preset"]
+__all__ = ["STCT", "Config", "preset"]

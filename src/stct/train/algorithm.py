@@ -8,7 +8,7 @@ the encoder with the labels that can be trusted. No argument for the truth exist
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from lightning_fabric import Fabric
@@ -88,27 +88,41 @@ def _correct_and_select(
     if fabric.global_rank == 0:
         labels = given
         if config.correct.enabled:
-            last = given if state.labels is None else state.labels
-            labels = label_codes(fit_corrector(H, given, last, config, seed))
+            labels = corrected(H, given, state.labels, config, seed)
         clean = trusted_rows(H, labels, config, state.round, fabric)
         clean[hidden] = False
     state.labels, state.clean = fabric.broadcast((labels, clean))
 
 
-def fit_corrector(
+def corrected(
     H: NDArray[np.float32],
     given: NDArray[np.intp],
-    last: NDArray[np.intp],
+    last: NDArray[np.intp] | None,
     config: Config,
     seed: int,
-) -> LabelCorrector:
-    """NMC, Eqs. (6)-(9).
+) -> NDArray[np.intp]:
+    """NMC, Eqs. (6)-(9), for labels that are numbers: (n,) -> (n,)."""
+    start = starting_labels(given, last, config)
+    y = [None if label < 0 else int(label) for label in start]
+    return np.asarray(fit_corrector(H, y, config, seed).labels_, dtype=np.intp)
+
+
+def starting_labels(
+    given: NDArray[np.intp], last: NDArray[np.intp] | None, config: Config
+) -> NDArray[np.intp]:
+    """Say which labels NMC starts from.
 
     ``loo`` starts from the given labels in every round, because its transition matrix
     describes the annotator; ``split`` and ``paper`` go on from the last round's.
     """
+    return given if last is None or config.correct.method == "loo" else last
+
+
+def fit_corrector(
+    H: NDArray[np.float32], y: Any, config: Config, seed: int
+) -> LabelCorrector:
+    """NMC on embeddings H (n, d) and labels of any type, None where missing."""
     settings = config.correct
-    start = given if settings.method == "loo" else last
     corrector = LabelCorrector(
         settings.method,
         val_ratio=settings.val_ratio,
@@ -117,12 +131,7 @@ def fit_corrector(
         coverage=settings.coverage,
         random_state=seed,
     )
-    return corrector.fit(H, [None if label < 0 else int(label) for label in start])
-
-
-def label_codes(corrector: LabelCorrector) -> NDArray[np.intp]:
-    """Give the corrected labels (n,) as whole numbers."""
-    return np.asarray(corrector.labels_, dtype=np.intp)
+    return corrector.fit(H, y)
 
 
 def trusted_rows(

@@ -135,7 +135,9 @@ def weak(batch: Tensor, draw: Weak) -> Tensor:
         draw.shift_y * height
     ).round().long().unsqueeze(1)  # (b, h)
     image = torch.arange(b, device=batch.device)[:, None, None]
-    moved = batch[image, _reflect(rows, height)[:, :, None], _reflect(columns, width)[:, None]]
+    moved = batch[
+        image, _reflect(rows, height)[:, :, None], _reflect(columns, width)[:, None]
+    ]
     return to_float(moved)
 
 
@@ -204,7 +206,7 @@ def _cut(x: Tensor, cutout: Tensor) -> Tensor:
 
 
 def _affine(a: Tensor, b: Tensor, c: Tensor, d: Tensor, e: Tensor, f: Tensor) -> Tensor:
-    """[[a, b, c], [d, e, f], [0, 0, 1]] for each image, (b, 3, 3)."""
+    """Stack [[a, b, c], [d, e, f], [0, 0, 1]] for each image, (b, 3, 3)."""
     zero, one = torch.zeros_like(a), torch.ones_like(a)
     return torch.stack([a, b, c, d, e, f, zero, zero, one], dim=1).view(-1, 3, 3)
 

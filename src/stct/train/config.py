@@ -1,8 +1,8 @@
 """Every setting of training, with the paper's symbol and value; presets; overrides.
 
 Values that the paper does not give are marked "ours" and argued in ``docs/paper.md``.
-A variant is a value: ``replace(config, correct=replace(config.correct, enabled=False))``
-is the method without NMC.
+A variant is a value: ``override(config, ["correct.enabled=false"])`` is the method
+without NMC.
 """
 
 import difflib
@@ -217,7 +217,9 @@ def override(config: Config, assignments: Sequence[str]) -> Config:
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals:
-            raise ValueError(f"--set {text}: write it as name=value, e.g. srl.steps=500")
+            raise ValueError(
+                f"--set {text}: write it as name=value, e.g. srl.steps=500"
+            )
         config = _set(config, name.strip().split("."), value.strip(), text)
     return config
 
@@ -228,10 +230,8 @@ def _set(part: Any, path: Sequence[str], value: str, text: str) -> Any:
     if name not in hints or bool(rest) != is_dataclass(hints[name]):
         known = settings(Config())
         near = difflib.get_close_matches(text.partition("=")[0], known, n=3, cutoff=0.4)
-        raise ValueError(
-            f"--set {text}: there is no such setting; "
-            f"{'near names: ' + ', '.join(near) if near else 'see config.json of a run'}"
-        )
+        hint = "near names: " + ", ".join(near) if near else "all: " + ", ".join(known)
+        raise ValueError(f"--set {text}: there is no such setting; {hint}")
     if rest:
         return replace(part, **{name: _set(getattr(part, name), rest, value, text)})
     return replace(part, **{name: _parse(value, hints[name], text)})

@@ -1,5 +1,6 @@
 """Images as training reads them: uint8 (b, h, w, c) tensors by row number."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from stct.data.images import LazyImages, read_images
 from stct.train.augment import to_float
 
 _SAMPLE = 2048  # images for the channel means
@@ -48,11 +50,8 @@ class Images:
 
 def check_images(images: Any) -> NDArray[np.uint8] | Any:
     """Take uint8 (n, h, w) or (n, h, w, c) images, or a reader of such."""
-    if hasattr(images, "shape") and not hasattr(images, "__array_interface__"):
-        if isinstance(images, Tensor):
-            images = images.numpy()
-        elif len(images.shape) == 4:
-            return images  # reads its rows when asked
+    if isinstance(images, LazyImages):
+        return images
     images = images if isinstance(images, np.ndarray) else np.asarray(images)
     if images.dtype != np.uint8:
         raise ValueError(f"images must be uint8 (0 to 255), got {images.dtype}")
@@ -66,3 +65,57 @@ def check_images(images: Any) -> NDArray[np.uint8] | Any:
     if min(images.shape[1:3]) < 8:
         raise ValueError(f"images must be 8 x 8 or larger, got {images.shape[1:3]}")
     return images
+
+
+def images_and_labels(
+    source: Any,
+    labels: Any,
+    *,
+    size: int = 0,
+    shape: tuple[int, int, int] | None = None,
+) -> tuple[Any, Any]:
+    """Give images (n, h, w, c) and labels, from whatever a caller has.
+
+    With ``shape`` (c, h, w) the images are for a trained network: they must be, or
+    are made, of that shape, and labels are not needed.
+    """
+    images: Any
+    found: Any
+    if isinstance(source, str | Path):
+        read = read_images(
+            source,
+            size=shape[1:] if shape else size or None,
+            channels=shape[0] if shape else None,
+            labels_required=labels is None and shape is None,
+        )
+        images, found = read.images, read.labels
+    elif hasattr(source, "__getitem__") and not hasattr(source, "shape"):
+        images, found = _from_dataset(source)
+    else:
+        images, found = source, None
+    images = check_images(images)
+    wanted = (shape[1], shape[2], shape[0]) if shape else None
+    if wanted is not None and tuple(images.shape[1:]) != wanted:
+        raise ValueError(
+            f"the network was trained on images of {wanted} (height, width, channels), "
+            f"got {tuple(images.shape[1:])}"
+        )
+    labels = found if labels is None else labels
+    if shape is None and labels is None:
+        raise ValueError("labels are missing: pass them beside the images")
+    if labels is not None and len(labels) != len(images):
+        raise ValueError(f"{len(images):,} images but {len(labels):,} labels")
+    return images, labels
+
+
+def _from_dataset(dataset: Any) -> tuple[Any, list[Any] | None]:
+    """Read a torch dataset of (image, label), or a list of images, into memory."""
+    items = [dataset[i] for i in range(len(dataset))]
+    pairs = items and isinstance(items[0], tuple)
+    images = [np.asarray(item[0] if pairs else item) for item in items]
+    sizes = {image.shape for image in images}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"the images of a dataset must have one size, got {sorted(sizes)[:3]}"
+        )
+    return np.stack(images), [item[1] for item in items] if pairs else None

@@ -1,6 +1,7 @@
 """Running a network over all images, in batches and over all processes."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,8 +55,9 @@ def _over_all(
     if not parts:  # no rows at all
         return np.zeros((0, network.classifier.out_features), dtype=np.float32)
     own = torch.cat(parts).clone()
-    everything = fabric.all_gather(own) if fabric.world_size > 1 else own
-    return everything.reshape(-1, own.shape[1])[: len(rows)].cpu().numpy()
+    everything: Any = fabric.all_gather(own) if fabric.world_size > 1 else own
+    rows_first: Tensor = everything.reshape(-1, own.shape[1])[: len(rows)]
+    return np.asarray(rows_first.cpu())
 
 
 def _features(network: Network, x: Tensor) -> Tensor:

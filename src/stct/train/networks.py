@@ -114,14 +114,20 @@ def build(
     generator: torch.Generator,
     encoder: nn.Module | None = None,
     image_shape: tuple[int, int, int],
+    pretrained: bool = True,
 ) -> Network:
     """Make the network; ``encoder`` takes the place of the one in ``settings``.
 
-    ``mean`` and ``std`` (c,) are those of the training images, in [0, 1].
+    ``mean`` and ``std`` (c,) are those of the training images, in [0, 1]. An ``hf:``
+    encoder comes with its weights, or without when ``pretrained`` is False.
     """
-    own = encoder is None
-    if encoder is None:
+    if encoder is None and settings.name == "wrn":
         encoder = WideResNet(settings, channels=image_shape[0])
+        initialise(encoder, generator)
+    elif encoder is None:
+        from stct.encoders import load_hf_backbone
+
+        encoder = load_hf_backbone(settings.name.removeprefix("hf:"))
     width = _width(encoder, image_shape)
     network = Network(
         encoder,
@@ -131,8 +137,6 @@ def build(
         mean=mean,
         std=std,
     )
-    for part in [encoder] if own else []:
-        initialise(part, generator)
     initialise(network.classifier, generator)
     initialise(network.projector, generator)
     return network

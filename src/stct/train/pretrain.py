@@ -18,7 +18,6 @@ from stct.train.state import (
     generator_at,
     own_slice,
     set_rate,
-    sgd,
 )
 
 
@@ -36,14 +35,9 @@ def simclr(
     batch_size = min(settings.batch_size, len(images))
     per_epoch = len(images) // batch_size
     num_steps = settings.epochs * per_epoch
-    if state.optimizer is None:
-        state.optimizer = sgd(
-            state.network,
-            settings.learning_rate,
-            settings.momentum,
-            settings.weight_decay,
-        )
-    optimizer = fabric.setup_optimizers(state.optimizer)
+    optimizer = state.sgd(
+        settings.learning_rate, settings.momentum, settings.weight_decay, fabric
+    )
     mine = own_slice(fabric, batch_size)
     size = _view_size(images, settings)
     state.module.train()
@@ -56,7 +50,9 @@ def simclr(
 
         batch = images.batch(rows)
         views = [
-            augment.warp(batch, _view(batch_size, mine, config, draws, fabric), size=size)
+            augment.warp(
+                batch, _view(batch_size, mine, config, draws, fabric), size=size
+            )
             for _ in range(2)
         ]
         z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
@@ -70,9 +66,7 @@ def simclr(
         parts = {"contrast": loss.item()}
         check_loss(parts, state)
         state.step += 1
-        watch(
-            Step("pretrain", 0, state.step, num_steps, 2 * batch_size, parts)
-        )
+        watch(Step("pretrain", 0, state.step, num_steps, 2 * batch_size, parts))
 
 
 @lru_cache(maxsize=1)

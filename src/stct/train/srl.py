@@ -19,7 +19,6 @@ from stct.train.state import (
     generator_at,
     own_slice,
     set_rate,
-    sgd,
 )
 
 
@@ -34,14 +33,9 @@ def train(
 ) -> None:
     """Train encoder and heads for one round, on ``state.labels`` where ``clean``."""
     settings = what_to_learn(config.srl)
-    if state.optimizer is None:
-        state.optimizer = sgd(
-            state.network,
-            settings.learning_rate,
-            settings.momentum,
-            settings.weight_decay,
-        )
-    optimizer = fabric.setup_optimizers(state.optimizer)
+    optimizer = state.sgd(
+        settings.learning_rate, settings.momentum, settings.weight_decay, fabric
+    )
     rows = Rows.of(state)
     state.module.train()
     while state.step < settings.steps:

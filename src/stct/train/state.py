@@ -6,14 +6,14 @@ place in the run (`generator_at`), so a step can be repeated from its number alo
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor
 
 from stct.train.networks import Network
 
@@ -28,6 +28,7 @@ class State:
     round: int = 0  # of Algorithm 1, from 1; 0 before the first
     step: int = 0  # steps done in this phase and round
     optimizer: torch.optim.Optimizer | None = None
+    momentum: dict[int, Tensor] = field(default_factory=dict)  # read for the optimizer
     labels: NDArray[np.intp] | None = None  # (n,) of this round, corrected
     clean: NDArray[np.bool_] | None = None  # (n,) selected in this round
     frozen: Network | None = None  # without SRL: the network that NMC sees
@@ -36,6 +37,33 @@ class State:
         """Begin a phase; it brings its own optimizer."""
         self.phase, self.round, self.step = phase, round_number, 0
         self.optimizer = None
+
+    def sgd(
+        self, rate: float, momentum: float, weight_decay: float, fabric: Fabric
+    ) -> Any:
+        """Give this phase's optimizer, with what a checkpoint remembers of it.
+
+        SGD with Nesterov momentum; biases and norms are not decayed.
+        """
+        if self.optimizer is None:
+            weights = [p for p in self.network.parameters() if p.requires_grad]
+            groups: list[dict[str, Any]] = [
+                {"params": [p for p in weights if p.ndim > 1]},
+                {"params": [p for p in weights if p.ndim <= 1], "weight_decay": 0.0},
+            ]
+            self.optimizer = torch.optim.SGD(
+                groups,
+                lr=rate,
+                momentum=momentum,
+                weight_decay=weight_decay,
+                nesterov=momentum > 0.0,
+            )
+            everything = [p for group in groups for p in group["params"]]
+            for i, buffer in self.momentum.items():
+                memory = {"momentum_buffer": buffer.to(everything[i].device)}
+                self.optimizer.state[everything[i]] = memory
+            self.momentum = {}
+        return fabric.setup_optimizers(self.optimizer)
 
 
 class Step(NamedTuple):
@@ -57,21 +85,6 @@ def generator_at(seed: int, *place: object) -> torch.Generator:
     text = repr((seed, *place)).encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
     return torch.Generator().manual_seed(number % 2**63)
-
-
-def sgd(
-    network: nn.Module, rate: float, momentum: float, weight_decay: float
-) -> torch.optim.SGD:
-    """SGD with Nesterov momentum; biases and norms are not decayed."""
-    decayed = [p for p in network.parameters() if p.requires_grad and p.ndim > 1]
-    free = [p for p in network.parameters() if p.requires_grad and p.ndim <= 1]
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": free, "weight_decay": 0.0},
-    ]
-    return torch.optim.SGD(
-        groups, lr=rate, momentum=momentum, nesterov=momentum > 0.0
-    )
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -1,0 +1,119 @@
+"""The model file: weights as safetensors, and what is needed to use them as texts."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from stct.train import networks
+from stct.train.config import Encoder
+from stct.train.runs import read_tensors
+
+MODEL, PRETRAINED = "model.safetensors", "pretrained.safetensors"
+_VERSION = 1
+
+
+class About(NamedTuple):
+    """What a model is and what its outputs mean."""
+
+    encoder: Encoder
+    own_encoder: bool  # the caller's module: its code is not in the file
+    classes: list[Any]  # labels by column of the classifier
+    image_shape: tuple[int, int, int]  # c, h, w
+
+
+def save_model(path: Path, network: networks.Network, about: About) -> None:
+    """Write the file as a whole."""
+    facts = {
+        "stct_model": _VERSION,
+        "encoder": asdict(about.encoder),
+        "own_encoder": about.own_encoder,
+        "classes": about.classes,
+        "image_shape": list(about.image_shape),
+    }
+    tensors = {k: v.contiguous().cpu() for k, v in network.state_dict().items()}
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(save(tensors, metadata={"about": json.dumps(facts)}))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def load_model(
+    path: Path, *, encoder: nn.Module | None = None
+) -> tuple[networks.Network, About]:
+    """Read a model, or the model of a run directory; nothing in it is ever run."""
+    path = _model_in(path)
+    tensors, about = _read(path)
+    if about.own_encoder and encoder is None:
+        raise ValueError(
+            f"{path}: was trained with a network of its author's own; pass it: "
+            "STCT.load(path, encoder=...)"
+        )
+    network = networks.build(
+        about.encoder,
+        num_classes=len(about.classes),
+        mean=tensors.get("mean", torch.zeros(1)).flatten(),
+        std=tensors.get("std", torch.ones(1)).flatten(),
+        generator=torch.Generator(),
+        encoder=encoder,
+        image_shape=about.image_shape,
+        pretrained=False,
+    )
+    _fill(network, tensors, path)
+    return network.eval(), about
+
+
+def start_from(network: networks.Network, path: Path) -> None:
+    """Take encoder and projection head from a model file; the classifier stays new."""
+    path = _model_in(path, PRETRAINED)
+    tensors, _ = _read(path)
+    fresh = {k: v for k, v in network.state_dict().items() if _is_classifier(k)}
+    taken = {k: v for k, v in tensors.items() if not _is_classifier(k)}
+    _fill(network, {**taken, **fresh}, path)
+
+
+def _model_in(path: Path, *names: str) -> Path:
+    if not path.is_dir():
+        return path
+    found = [path / name for name in (*names, MODEL) if (path / name).is_file()]
+    if not found:
+        raise ValueError(f"{path}: holds no {' or '.join((*names, MODEL))}")
+    return found[0]
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], About]:
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such model file")
+    tensors, texts = read_tensors(path)
+    try:
+        facts = json.loads(texts["about"])
+        if facts["stct_model"] != _VERSION:
+            raise ValueError(f"version {facts['stct_model']}")
+        channels, height, width = facts["image_shape"]
+        return tensors, About(
+            Encoder(**facts["encoder"]),
+            bool(facts["own_encoder"]),
+            list(facts["classes"]),
+            (int(channels), int(height), int(width)),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path}: not a model of stct train ({error})") from None
+
+
+def _fill(network: networks.Network, tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ValueError(f"{path}: weights of another network: {reason}") from None
+
+
+def _is_classifier(name: str) -> bool:
+    return name.startswith("classifier.")
