@@ -97,7 +97,8 @@ class Network(nn.Module):
         self, x: Tensor, *, classify: bool = False, project: bool = False
     ) -> Outputs:
         """Images (b, c, h, w) in [0, 1] to features and the heads asked for."""
-        h = self.encoder((x - self.mean) / self.std)
+        x = ((x - self.mean) / self.std).contiguous(memory_format=torch.channels_last)
+        h = self.encoder(x)
         return Outputs(
             h,
             self.classifier(h) if classify else None,
@@ -139,6 +140,8 @@ def build(
     )
     initialise(network.classifier, generator)
     initialise(network.projector, generator)
+    # A third faster on a CPU, and what tensor cores like.
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
 
 

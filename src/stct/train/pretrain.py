@@ -1,6 +1,7 @@
 """SimCLR: an encoder from images alone, without a single label."""
 
 import math
+import warnings
 from functools import lru_cache
 
 import torch
@@ -92,7 +93,9 @@ def _all_views(z1: Tensor, z2: Tensor, fabric: Fabric) -> Tensor:
     own = torch.cat([z1, z2])
     if fabric.world_size == 1:
         return own
-    gathered = fabric.all_gather(own, sync_grads=True)  # (processes, 2b, p)
+    with warnings.catch_warnings():  # Fabric's own call of a deprecated function
+        warnings.simplefilter("ignore", FutureWarning)
+        gathered = fabric.all_gather(own, sync_grads=True)  # (processes, 2b, p)
     return torch.cat(
         [own, *(gathered[i] for i in range(len(gathered)) if i != fabric.global_rank)]
     )

@@ -13,6 +13,7 @@ import io
 import json
 import os
 import platform
+import secrets
 import time
 from collections.abc import Mapping
 from copy import deepcopy
@@ -46,18 +47,20 @@ class Run:
     @classmethod
     def start(cls, folder: Path, facts: Mapping[str, Any]) -> "Run":
         """Make a new directory; an existing one is never touched."""
-        try:
-            folder.mkdir(parents=True)
-        except FileExistsError:
-            if not folder.is_dir() or any(folder.iterdir()):
-                raise ValueError(
-                    f"{folder}: exists; a run never overwrites another: choose another "
-                    f"-o, or go on with it: stct train --resume {folder}"
-                ) from None
-        run = cls(folder, {"run_version": _VERSION, **facts})
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ValueError(
+                f"{folder}: exists; a run never overwrites another: choose another "
+                f"-o, or go on with it: stct train --resume {folder}"
+            )
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
+        temporary.mkdir()
+        run = cls(temporary, {"run_version": _VERSION, **facts})
         run._hold()
         run.write_json("environment.json", environment())
         run.write_json(CONFIG, run.facts)
+        temporary.rename(folder)  # fails where another run was quicker
+        run.folder = folder
         return run
 
     @classmethod
