@@ -34,7 +34,14 @@ from stct.train.model_file import (
     start_from,
 )
 from stct.train.runs import Run
-from stct.train.training import Show, Task, Trained, make_fabric, train
+from stct.train.training import (
+    Show,
+    Task,
+    Trained,
+    check_classes,
+    make_fabric,
+    train,
+)
 
 _LABELS = "labels.csv"
 
@@ -193,19 +200,14 @@ def _labels(data: ImageSet) -> list[Any]:
 
 
 def _check_enough(data: ImageSet, encoded: EncodedLabels, request: Request) -> None:
-    if len(encoded.classes) < 2:
-        raise ValueError(
-            f"{request.data}: {len(encoded.classes)} class; training needs two or more"
-        )
+    try:
+        check_classes(encoded)
+    except ValueError as error:
+        raise ValueError(f"{request.data}: {error}") from None
     if min(data.images.shape[1:3]) < 8:
         raise ValueError(
             f"{request.data}: images must be 8 x 8 or larger, got "
             f"{data.images.shape[1]} x {data.images.shape[2]}"
-        )
-    if len(data) < 2 * len(encoded.classes):
-        raise ValueError(
-            f"{request.data}: {len(data)} images for {len(encoded.classes)} classes; "
-            "training needs at least two of each"
         )
 
 

@@ -17,7 +17,7 @@ from stct.train.images import Images, images_and_labels
 from stct.train.inference import embed, predict
 from stct.train.model_file import About, load_model, save_model
 from stct.train.networks import Network
-from stct.train.training import Progress, Task, make_fabric, train
+from stct.train.training import Progress, Task, check_classes, make_fabric, train
 
 
 class STCT:
@@ -86,6 +86,7 @@ class STCT:
         """
         pixels, y = images_and_labels(images, labels, size=self.config.image_size)
         encoded = encode(y)
+        check_classes(encoded)
         task = Task(
             images=pixels,
             given=encoded.codes,
@@ -122,7 +123,8 @@ class STCT:
 
     def predict(self, images: Any) -> NDArray[Any]:
         """Labels (n,) of new images."""
-        return np.asarray(self.classes_[self.predict_proba(images).argmax(axis=1)])
+        best = self.predict_proba(images).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def embed(self, images: Any) -> NDArray[np.float32]:
         """Features (n, d) of images, for `stct.LabelCorrector` or anything else."""

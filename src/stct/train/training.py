@@ -17,6 +17,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import nn
 
+from stct.labels import EncodedLabels
 from stct.train import networks
 from stct.train.algorithm import Round, rounds
 from stct.train.config import Config
@@ -83,6 +84,17 @@ def make_fabric() -> Fabric:
     )
     fabric.launch()
     return fabric
+
+
+def check_classes(encoded: EncodedLabels) -> None:
+    """Refuse labels from which nothing can be learnt."""
+    n, num_classes = len(encoded.codes), len(encoded.classes)
+    if num_classes < 2:
+        raise ValueError(f"training needs two or more classes, got {num_classes}")
+    if n < 2 * num_classes:
+        raise ValueError(
+            f"{n} images for {num_classes} classes; training needs at least two of each"
+        )
 
 
 def train(

@@ -1,0 +1,93 @@
+"""Settings: the paper's values, overrides, and what is refused."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from stct.train.config import PRESETS, from_dict, override, preset, settings
+
+
+def test_the_papers_settings():
+    for name in ("cifar10", "cifar100", "clothing1m"):
+        config = preset(name)
+        assert config.correct.val_ratio == 0.5  # r
+        assert config.correct.agreement == 0.998  # delta
+        assert config.correct.step_size == 0.2  # eta
+        assert config.correct.coverage == 0.9999  # beta
+        assert config.srl.temperature == 0.1  # tau
+        assert config.srl.learning_rate == 0.002
+        assert config.srl.momentum == 0.9
+    k = {name: preset(name).select.num_neighbors for name in PRESETS}
+    assert (k["cifar10"], k["cifar100"], k["clothing1m"]) == (2000, 300, 2000)
+    confidence = {name: preset(name).srl.confidence for name in PRESETS}
+    assert (confidence["cifar10"], confidence["clothing1m"]) == (0.95, 0.7)
+    assert preset("cifar10").encoder.depth == preset("cifar100").encoder.depth == 28
+    assert preset("cifar10").encoder.width == 2
+    assert preset("cifar100").encoder.width == 8
+    assert "resnet-50" in preset("clothing1m").encoder.name
+    assert preset("clothing1m").pretrain.epochs == 0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_json(name):
+    config = preset(name)
+    assert from_dict(json.loads(json.dumps(asdict(config)))) == config
+
+
+def test_overrides_are_typed_by_the_setting():
+    config = override(
+        preset("tiny"),
+        ["srl.steps=7", "srl.learning_rate=1", "correct.enabled=false", "num_rounds=2"],
+    )
+    assert config.srl.steps == 7
+    assert config.srl.learning_rate == 1.0
+    assert isinstance(config.srl.learning_rate, float)
+    assert config.correct.enabled is False
+    assert config.num_rounds == 2
+    changed = {
+        name
+        for name, value in settings(config).items()
+        if value != settings(preset("tiny"))[name]
+    }
+    assert changed == {
+        *("srl.steps", "srl.learning_rate", "correct.enabled", "num_rounds")
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("srl.steps", "name=value"),
+        ("srl.stepps=3", "near names: srl.steps"),
+        ("srl=3", "no such setting"),
+        ("num_rounds.x=3", "no such setting"),
+        ("srl.steps=many", "a whole number"),
+        ("srl.steps=1.5", "a whole number"),
+        ("srl.steps=true", "a whole number"),
+        ("srl.learning_rate=fast", "a number"),
+        ("augment.flip=1", "true or false"),
+        ("srl.steps=0", "1 or more"),
+        ("srl.confidence=1.5", "from 0.0 to 1.0"),
+        ("srl.temperature=0", "above 0"),
+        ("srl.learning_rate=nan", "a number"),
+        ("encoder.depth=11", "10, 16, 22, 28"),
+        ("encoder.name=vgg", "'wrn' or 'hf:"),
+        ("correct.method=best", "loo, split or paper"),
+    ],
+)
+def test_wrong_settings_say_what_is_allowed(text, message):
+    with pytest.raises(ValueError, match=message):
+        override(preset("tiny"), [text])
+
+
+def test_unknown_preset_lists_the_known():
+    with pytest.raises(ValueError, match="tiny, cpu, cifar10, cifar100, clothing1m"):
+        preset("huge")
+
+
+def test_settings_of_another_version_are_refused():
+    values = asdict(preset("tiny"))
+    values["srl"]["new_one"] = 3
+    with pytest.raises(ValueError, match="new_one"):
+        from_dict(values)
