@@ -16,7 +16,7 @@ FILES += ["patch.csv", "report.html", "review.npz", "soft_labels.npz", "summary.
 
 
 def test_demo_and_its_own_command(tmp_path):
-    done = stct("demo", cwd=tmp_path)
+    done = stct("demo", "--no-training", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     folder = tmp_path / "demo-output"
     assert sorted(path.name for path in folder.iterdir()) == FILES
@@ -40,4 +40,28 @@ def test_demo_and_its_own_command(tmp_path):
         ).read_bytes()
 
     assert_error(stct("demo", cwd=tmp_path), "demo-output", "--overwrite")
-    assert stct("demo", "--overwrite", cwd=tmp_path).stdout.startswith("1,797 digits")
+    assert stct("demo", "--no-training", "--overwrite", cwd=tmp_path).stdout.startswith(
+        "1,797 digits"
+    )
+
+
+def test_demo_with_training(tmp_path, capsys):
+    from stct.data.outputs import check_folder
+    from stct.train.demo import run_training_demo
+
+    short = ["pretrain.epochs=2", "srl.steps=10", "num_rounds=2"]
+    folder = tmp_path / "demo"
+    facts, command = run_training_demo(
+        folder, overwrite=False, seed=0, show=lambda _: None, assignments=short
+    )
+    before, after = (
+        float(facts[f"right labels {w}"].split("%")[0]) for w in ("before", "after")
+    )
+    assert 50 < before < 60
+    assert after > 85
+    assert float(facts["test accuracy"].rstrip("%")) > 30
+    assert (folder / "run" / "report.html").is_file()
+    assert command.startswith("stct train ")
+    for path in shlex.split(command)[2::2]:
+        assert path.startswith("--") or path == "tiny" or (tmp_path / path).exists()
+    check_folder(folder, overwrite=True)  # it is all ours: may be replaced

@@ -28,6 +28,7 @@ RANK = {
     "data": 8,
     "report": 9,
     "demo": 10,
+    "train": 10,
     "cli": 11,
     "__main__": 12,
 }

@@ -14,6 +14,8 @@ import typer
 
 from stct import options
 
+TRAINING = ("torch", "lightning_fabric", "safetensors", "PIL")  # of stct[train]
+
 app = typer.Typer(
     name="stct",
     help="Correct noisy labels from embeddings, without clean data.",
@@ -343,7 +345,7 @@ def train(
     resume: options.ResumeFrom = None,
     seed: options.Seed = 0,
     label_column: options.LabelColumn = "label",
-    image_column: options.ImageColumn = None,
+    image_column: options.PathColumn = None,
     id_column: options.IdColumn = None,
     skip_bad: options.SkipBad = False,
     save_every: options.SaveEvery = 60.0,
@@ -373,7 +375,7 @@ def train(
     """
     from stct.console import show_training, training_progress
 
-    _require("torch", "lightning_fabric", "safetensors", extra="train")
+    _require(*TRAINING, extra="train")
     from stct.train.command import new_request, next_folder, run_training
 
     start = time.perf_counter()
@@ -417,7 +419,7 @@ def predict(
     model: options.ModelFile,
     data: options.PredictData,
     output: options.PredictFile,
-    image_column: options.ImageColumn = None,
+    image_column: options.PathColumn = None,
     id_column: options.IdColumn = None,
     skip_bad: options.SkipBad = False,
     overwrite: options.OverwriteFile = False,
@@ -427,7 +429,7 @@ def predict(
 
     stct predict run new-photos/ -o predictions.csv
     """
-    _require("torch", "lightning_fabric", "safetensors", extra="train")
+    _require(*TRAINING, extra="train")
     from stct.data.outputs import check_file
     from stct.train.command import predict_to_file
 
@@ -447,11 +449,15 @@ def predict(
 
 def _require(*modules: str, extra: str) -> None:
     """Say what to install when an optional part is not there."""
-    from importlib.util import find_spec
-
-    missing = [name for name in modules if find_spec(name) is None]
+    missing = _missing(*modules)
     if missing:
         raise ValueError(f"this needs {missing[0]}: pip install 'stct[{extra}]'")
+
+
+def _missing(*modules: str) -> list[str]:
+    from importlib.util import find_spec
+
+    return [name for name in modules if find_spec(name) is None]
 
 
 @app.command()
@@ -459,13 +465,26 @@ def demo(
     output: options.OutFolder = Path("demo-output"),
     seed: options.Seed = 0,
     overwrite: options.OverwriteFolder = False,
+    training: options.Training = True,
 ) -> None:
     """Correct 1,797 handwritten digits of which half have a random label.
 
-    Takes a few seconds, downloads nothing, and leaves the noisy table, its embeddings
-    and all outputs in DIR.
+    With stct[train] installed the whole method runs, SimCLR and all, in about a
+    minute; otherwise, or with --no-training, labels are corrected from the pixels in
+    seconds. Downloads nothing and leaves data and outputs in DIR.
     """
-    from stct.console import show_facts
+    from stct.console import show_facts, training_progress
+
+    if training and not _missing(*TRAINING):
+        from stct.train.demo import run_training_demo
+
+        with training_progress(quiet=False) as show:
+            facts, command = run_training_demo(
+                output, overwrite=overwrite, seed=seed, show=show
+            )
+        show_facts("1,797 digits, half of the training labels drawn at random:", facts)
+        print(f"Files are in {output}. To do the same yourself:\n  {command}")
+        return
     from stct.demo import run_demo
 
     result = run_demo(output, overwrite=overwrite, seed=seed)

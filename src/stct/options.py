@@ -261,7 +261,7 @@ RunFolder = Annotated[
         help="Folder to make for the run; never an existing one.",
     ),
 ]
-ImageColumn = Annotated[
+PathColumn = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
@@ -291,4 +291,11 @@ PredictData = Annotated[
 ]
 PredictFile = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv to write.")
+]
+Training = Annotated[
+    bool,
+    typer.Option(
+        "--training/--no-training",
+        help="Train a network too, or correct from the pixels alone.",
+    ),
 ]

@@ -22,6 +22,7 @@ from stct.data.outputs import SUMMARY, WRITTEN_BY, whole_file
 from stct.data.results import Inputs, as_json, write_results
 from stct.data.tables import Table
 from stct.labels import EncodedLabels, encode
+from stct.report import REPORT_FILES, write_report
 from stct.train.algorithm import fit_corrector, starting_labels
 from stct.train.config import Config, from_dict, override, preset
 from stct.train.images import Images
@@ -44,6 +45,7 @@ from stct.train.training import (
 )
 
 _LABELS = "labels.csv"
+_NOT_DRAWN = ("phase", "seconds", "labels_changed", "selected")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,6 +326,7 @@ def _finish(
         y = [None if code < 0 else encoded.classes[code] for code in start]
         corrector = fit_corrector(H, y, config, request.seed)
         summary = write_results(temporary, inputs, corrector, seconds=seconds)
+        summary["files"] = [*summary["files"], *REPORT_FILES]
     else:
         summary = _write_given(temporary, inputs, seconds)
     rounds = run.read_rounds()
@@ -339,6 +342,8 @@ def _finish(
     }
     summary["files"] = [*summary["files"], MODEL]
     (temporary / SUMMARY).write_text(as_json(summary), encoding="utf-8")
+    if config.correct.enabled:
+        _write_report(temporary, data, H, rounds)
     run.adopt(temporary, last=SUMMARY)
     return summary
 
@@ -361,6 +366,22 @@ def _inputs(data: ImageSet, request: Request, H: NDArray[Any]) -> Inputs:  # noq
         None,
         {},
         list(data.notes),
+    )
+
+
+def _write_report(
+    folder: Path,
+    data: ImageSet,
+    H: NDArray[Any],  # noqa: N803
+    rounds: list[dict[str, Any]],
+) -> None:
+    shown = [{k: v for k, v in r.items() if k not in _NOT_DRAWN} for r in rounds]
+    images = data.images
+    write_report(
+        folder,
+        embeddings=H,
+        images=images.sources if isinstance(images, LazyImages) else images,
+        metrics=shown,
     )
 
 

@@ -126,9 +126,7 @@ def build(
         encoder = WideResNet(settings, channels=image_shape[0])
         initialise(encoder, generator)
     elif encoder is None:
-        from stct.encoders import load_hf_backbone
-
-        encoder = load_hf_backbone(settings.name.removeprefix("hf:"))
+        raise ValueError(f"encoder.name={settings.name}: not built yet; pass a module")
     width = _width(encoder, image_shape)
     network = Network(
         encoder,
