@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -103,12 +104,26 @@ def run_training(
 ) -> dict[str, Any]:
     """Start a run, or with ``request`` None go on with it; give its summary."""
     fabric = make_fabric()
-    resumed = request is None
-    run = None
-    if resumed and (folder / SUMMARY).is_file():
+    if request is None and (folder / SUMMARY).is_file():
         return read_summary(folder)
-    if fabric.global_rank == 0 and resumed:
-        run = Run.open(folder)
+    with ExitStack() as stack:
+        run = None
+        if fabric.global_rank == 0 and request is None:
+            run = stack.enter_context(Run.open(folder))
+        return _run(folder, request, run, stack, fabric, show, save_every)
+
+
+def _run(
+    folder: Path,
+    request: Request | None,
+    run: Run | None,
+    stack: ExitStack,
+    fabric: Fabric,
+    show: Show,
+    save_every: float,
+) -> dict[str, Any]:
+    """Read, train, write; the first process alone holds the directory."""
+    resumed = request is None
     if request is None:
         request = _read_request(folder)
     data = _read(request.data, request)
@@ -118,7 +133,7 @@ def run_training(
     if run is not None:
         _check_same(run, facts)
     elif fabric.global_rank == 0:
-        run = Run.start(folder, facts)
+        run = stack.enter_context(Run.start(folder, facts))
     fabric.barrier()
     if run is not None:
         run.ids = data.ids
@@ -136,8 +151,6 @@ def run_training(
     seconds = time.perf_counter() - started
     summary = _finish(run, request, data, encoded, trained, fabric, seconds)
     fabric.barrier()
-    if run is not None:
-        run.close()
     return summary
 
 

@@ -84,8 +84,8 @@ def run_training_demo(
         "right labels after": f"{label_accuracy(folder / RUN, digits.truth):.1%} "
         f"(estimated without the truth: {ours['estimated_accuracy']['after']:.1%})",
         "test accuracy": f"{ours['training']['test_accuracy']:.1%}",
-        "cross-entropy's": f"{plain['training']['test_accuracy']:.1%} (same network, as "
-        "many images, the labels as given)",
+        "cross-entropy's": f"{plain['training']['test_accuracy']:.1%} (same network, "
+        "as many images, labels as given)",
         "time": f"{seconds:.0f} s, and {time.perf_counter() - started - seconds:.0f} s "
         "for cross-entropy",
         "look at": f"{folder / RUN / 'report.html'}",

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ class Run:
         self._lock: IO[str] | None = None
 
     @classmethod
-    def start(cls, folder: Path, facts: Mapping[str, Any]) -> "Run":
+    def start(cls, folder: Path, facts: Mapping[str, Any]) -> Self:
         """Make a new directory; an existing one is never touched."""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise ValueError(
@@ -64,7 +64,7 @@ class Run:
         return run
 
     @classmethod
-    def open(cls, folder: Path) -> "Run":
+    def open(cls, folder: Path) -> Self:
         """Open a directory that `start` has made."""
         path = folder / CONFIG
         if not path.is_file():
@@ -83,7 +83,10 @@ class Run:
         run._hold()
         return run
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Let others have the directory."""
         if self._lock is not None:
             self._lock.close()
