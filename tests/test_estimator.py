@@ -325,6 +325,20 @@ def test_more_columns_than_rows(method):
     assert (m.labels_ == truth).mean() >= (given == truth).mean()
 
 
+def test_noise_is_found_with_more_columns_than_rows():
+    """An encoder's hundreds of columns for a small folder of images."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(120) % 3
+    X = rng.normal(size=(120, 400))
+    X[np.arange(120), truth] += 12.0
+    y = noise.symmetric(truth, 3, 0.4, rng).labels
+    corrector = LabelCorrector().fit(X, y)
+    assert np.mean(corrector.labels_ == truth) > 0.95 > np.mean(y == truth)
+    assert abs(corrector.estimated_accuracy_.before - np.mean(y == truth)) < 0.1
+    pure_noise = LabelCorrector().fit(rng.normal(size=(120, 400)), y)
+    assert pure_noise.termination_condition_ == "nothing_learnt"
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_constant_and_duplicate_columns_and_rows(method):
     X, given, truth = blobs()

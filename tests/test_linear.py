@@ -19,14 +19,13 @@ def naive_ridge(H, Y, ridge):
 
 
 def naive_leave_one_out(H, Y, ridge):
-    """Refit the weights without each row; the means are those of all rows."""
+    """Refit without each row, means and all; add the label mean of all rows."""
     out = np.empty_like(Y)
-    Hc, mean = H - H.mean(axis=0), Y.mean(axis=0)
     for i in range(len(H)):
         rest = np.arange(len(H)) != i
-        A = Hc[rest].T @ Hc[rest] + ridge * np.eye(H.shape[1])
-        W = np.linalg.solve(A, Hc[rest].T @ (Y[rest] - mean))
-        out[i] = mean + Hc[i] @ W
+        Hc, Yc = H[rest] - H[rest].mean(axis=0), Y[rest] - Y[rest].mean(axis=0)
+        W = np.linalg.solve(Hc.T @ Hc + ridge * np.eye(H.shape[1]), Hc.T @ Yc)
+        out[i] = Y.mean(axis=0) + (H[i] - H[rest].mean(axis=0)) @ W
     return out
 
 
@@ -73,6 +72,17 @@ def test_scores_do_not_give_a_label_away(rng):
     own = fit.scores[np.arange(400), given]
     other = fit.scores[np.arange(400), 1 - given]
     assert abs(np.mean(own - other)) < 3 * np.std(own - other) / 20
+
+
+@pytest.mark.parametrize("num_columns", [39, 40, 200])
+def test_more_columns_than_rows_do_not_give_a_label_away(rng, num_columns):
+    """Centred rows sum to zero, so each is known from the others; its label is not."""
+    given = rng.integers(0, 2, 40)
+    H = rng.normal(size=(40, num_columns))
+    path = RidgePath(H, np.ones(40, bool))
+    for strength in STRENGTHS:
+        scores = path.fit(np.eye(2)[given], given, strength=strength).scores
+        assert np.mean(scores.argmax(axis=1) == given) < 0.8
 
 
 def test_strength_is_the_one_that_agrees_most_with_the_given_labels(rng):

@@ -18,6 +18,9 @@ Result = TypeVar("Result")
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
 # path is the same for embeddings of any scale.
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
+# A row that is alone in its direction has leverage 1 and nothing to be predicted from:
+# it gets the mean. Dividing what is left by 1 - leverage would give its label away.
+MOST_LEVERAGE = 1.0 - 1e-3
 CHOOSING_ROWS = 16_384  # at least so many choose the strength
 
 
@@ -103,9 +106,10 @@ class RidgePath:
     """Ridge regression on fixed rows: factor once, fit any soft labels.
 
     Rows and targets are centred, so a shift of H changes nothing. Leave-one-out leaves
-    a row out of the weights, not out of the means: a mean that lacks just this row's
-    label would give the label away, and with weak features nothing else would be left
-    to learn from.
+    a row out of the weights and of the means by which the other rows are centred: where
+    columns outnumber rows these would give its label away. The prediction is then
+    added to the label mean of all rows: a mean that lacks just this row's label would
+    give it away too, and with weak features nothing else would be left to learn from.
 
     Parameters
     ----------
@@ -230,8 +234,7 @@ class RidgePath:
             return np.asarray(Z @ D)
 
         out = np.concatenate(list(self._map(leverage)))
-        # A row alone in its direction has leverage 1 and nothing to be predicted from.
-        np.minimum(out, 1.0 - 1e-3, out=out)
+        np.minimum(out, MOST_LEVERAGE, out=out)
         out[~self._labelled] = 0.0
         return out
 
@@ -265,9 +268,16 @@ class RidgePath:
             rows = slice(rows.start, rows.stop, stride)
             F = self.rows[rows] @ W
             F = F.reshape(len(F), len(models), -1).swapaxes(0, 1)
-            leverage = self._leverage[rows, strengths].T[:, :, None]
-            F -= leverage * (Y[rows] - mean)
-            F /= 1.0 - leverage
+            # Left out of the weights and of the means that the others are centred by,
+            # a row has leverage l + 1/n. The label mean alone is that of all rows.
+            n = mean.dtype.type(self.num_labelled)
+            known = self._labelled[rows, None]
+            leverage = self._leverage[rows, strengths].T[:, :, None] + known / n
+            Yc = known * (Y[rows] - mean)
+            F -= leverage * Yc
+            F /= np.maximum(1.0 - leverage, 1.0 - MOST_LEVERAGE)
+            F += Yc / (n - 1)
+            F *= leverage < MOST_LEVERAGE
             F += mean
             return rows, F
 
