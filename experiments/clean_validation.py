@@ -7,7 +7,6 @@ correct are the same in all cells; only label accuracy on these is scored. `size
 the noisy validation set. 1,000 is the usual size of an extra clean set.
 """
 
-import numpy as np
 from frozen import (
     ASYMMETRIC,
     DATA,
@@ -17,6 +16,7 @@ from frozen import (
     correct,
     label_accuracy,
     load,
+    stream,
 )
 from runner import Cell, Experiment, main
 
@@ -30,7 +30,7 @@ def measure(data: Frozen, cell: Cell) -> dict[str, float]:
     if cell["size"]:
         if cell["size"] > len(data.H_test):
             raise ValueError(f"there are only {len(data.H_test)} test rows")
-        rng = np.random.default_rng([cell["seed"], cell["size"]])
+        rng = stream(cell["seed"], 2)
         rows = rng.choice(len(data.H_test), cell["size"], replace=False)
         validation = data.H_test[rows], data.y_test[rows]
     result = correct(

@@ -88,6 +88,15 @@ def add_noise(data: Frozen, name: str, seed: int) -> NoisyLabels:
     return noise.asymmetric(data.truth, rate, rng)
 
 
+def stream(seed: int, number: int) -> np.random.Generator:
+    """Give a generator of its own for splits (1, as in `stct.nmc`) and samples (2, 3).
+
+    With the generator of the noise, the first split would put exactly the rows that
+    the noise has chosen into the validation set.
+    """
+    return np.random.default_rng(seed).spawn(number)[-1]
+
+
 def seeds_of(noise_name: str) -> range:
     """Three draws of injected noise; there is one set of human labels."""
     return range(1) if noise_name.startswith("human:") else range(3)
@@ -131,7 +140,7 @@ def correct(
         agreement=0.998,
         max_splits=COUNTS[count](n, val_ratio, 0.9999),
         movable=np.ones(n, dtype=bool),
-        generator=np.random.default_rng(seed),
+        generator=stream(seed, 1),
         progress=lambda share: None,
         validation=fixed,
     )

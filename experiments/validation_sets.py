@@ -26,6 +26,7 @@ from frozen import (
     load,
     percent,
     probe_accuracy,
+    stream,
 )
 from generated import ValidationSet
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ def bias(H: Floats, rows: Ints, seed: int) -> float:
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import roc_auc_score
 
-    rng = np.random.default_rng(seed)
+    rng = stream(seed, 3)
     size = min(5000, len(rows))
     inside = rng.choice(rows, size, replace=False)
     anywhere = rng.choice(len(H), size, replace=False)
@@ -78,7 +79,7 @@ def measure(rules: Rules, cell: Cell) -> dict[str, float]:
     data, seed = rules.data, cell["seed"]
     given = add_noise(data, cell["noise"], seed).labels
     if cell["validation"] == "noisy":
-        half = np.random.default_rng(seed).permutation(len(given))[: len(given) // 2]
+        half = stream(seed, 2).permutation(len(given))[: len(given) // 2]
         chosen, validation = ValidationSet(half, given[half]), None
     else:
         chosen = rules.make(cell["validation"], given, seed)

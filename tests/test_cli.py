@@ -361,6 +361,23 @@ OPTIONS = {
         "--quiet",
     },
     "demo": {"--output", "-o", "--seed", "--overwrite", "--training"},
+    "bench": {
+        "TABLE|NPZ",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--noisy-column",
+        "--noise",
+        "--map",
+        "--methods",
+        "--seeds",
+        "--output",
+        "-o",
+        "--overwrite",
+        "--quiet",
+        "--json",
+    },
 }
 OPTIONS["apply"] = OPTIONS["revert"] = {
     "PATCH",

@@ -1,3 +1,4 @@
+import copy
 import pickle
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from stct import LabelCorrector, noise
+from stct import LabelCorrector, nmc, noise
 from stct.blocks import TILE
 
 METHODS = ["loo", "split", "paper"]
@@ -437,3 +438,19 @@ def test_bad_locks_are_refused():
 def test_import_brings_no_torch():
     code = "import stct, stct.cli, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_splits_do_not_repeat_the_draws_of_noise_with_the_same_seed(monkeypatch):
+    """They would validate with exactly the rows whose labels are wrong."""
+    real, first = nmc.correct_by_splits, []
+
+    def spy(H, Y, *, generator, **settings):
+        first.append(copy.deepcopy(generator).permutation(len(H)))
+        return real(H, Y, generator=generator, **settings)
+
+    monkeypatch.setattr(nmc, "correct_by_splits", spy)
+    X, truth = load_digits(return_X_y=True)
+    y = noise.symmetric(truth, 10, 0.5, np.random.default_rng(7)).labels
+    LabelCorrector("split", random_state=7).fit(X, y)
+    validation = first[0][: len(X) // 2]
+    assert 0.4 < np.mean((y != truth)[validation]) < 0.5

@@ -19,6 +19,7 @@ import generated  # noqa: E402
 import runner  # noqa: E402
 
 from stct import LabelCorrector  # noqa: E402
+from stct import noise as stct_noise  # noqa: E402
 
 
 def toy(measure):
@@ -231,6 +232,15 @@ def test_nmc_of_the_experiments_is_nmc_of_the_library(tmp_path):
         library = LabelCorrector(method, random_state=3).fit(data.H, given)
         assert ours.num_splits == library.n_iter_
         assert np.mean(ours.labels.argmax(axis=1) == library.labels_) > 0.999
+
+
+def test_splits_do_not_repeat_the_draws_of_the_noise():
+    """One generator for both would validate with exactly the rows of wrong labels."""
+    truth = np.zeros(1000, np.intp)
+    noisy = stct_noise.symmetric(truth, 10, 0.5, np.random.default_rng(4)).labels
+    for number in (1, 2, 3):
+        rows = frozen.stream(4, number).permutation(1000)[:500]
+        assert 0.35 < np.mean(noisy[rows] != 0) < 0.55
 
 
 def test_fuzzy_c_means_is_the_textbook_formula():

@@ -26,6 +26,7 @@ RANK = {
     "estimator": 6,
     "__init__": 7,
     "data": 8,
+    "bench": 9,
     "report": 9,
     "demo": 10,
     "train": 10,

@@ -81,7 +81,9 @@ def correct_labels(
         agreement=agreement,
         max_splits=count(len(known), val_ratio, coverage),
         movable=~locked[known],
-        generator=generator,
+        # A stream of its own: noise made with the same seed must not meet its own draws
+        # again as the first split.
+        generator=generator.spawn(1)[0],
         progress=progress,
     )
     W = linear.fit(centred[known], splits.labels)  # (d + 1, C)
