@@ -126,7 +126,8 @@ def plot(means: Sequence[Mean], path: Path, what: str) -> None:
     columns = min(3, len(noises))
     rows = math.ceil(len(noises) / columns)
     most = max(sum(m.noise == noise for m in means) for noise in noises)
-    figure = Figure(figsize=(1.2 + 3.2 * columns, rows * (1.1 + 0.3 * most)), dpi=150)
+    size = (1.2 + 3.2 * columns, 0.6 + rows * (0.6 + 0.26 * most))
+    figure = Figure(figsize=size, dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for axis in axes[len(noises) :]:
@@ -153,7 +154,6 @@ def plot(means: Sequence[Mean], path: Path, what: str) -> None:
         f"Label correction on {what}" + (f", mean of {seeds} seeds" * (seeds > 1)),
         fontsize=11,
     )
-    figure.tight_layout()
     figure.savefig(path)
 
 
