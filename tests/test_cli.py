@@ -330,6 +330,7 @@ OPTIONS = {
         "--quiet",
         "--json",
     },
+    "export": {"DIR", "--to", "--output", "-o", "--images", "--quiet"},
     "report": {"DIR", "--map", "--images", "--quiet"},
     "train": {
         "DATA",

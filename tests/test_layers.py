@@ -28,6 +28,7 @@ RANK = {
     "data": 8,
     "bench": 9,
     "report": 9,
+    "export": 10,
     "demo": 10,
     "train": 10,
     "cli": 11,

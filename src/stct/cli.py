@@ -274,6 +274,26 @@ def report(
 
 
 @app.command()
+def export(
+    folder: options.ReportFolder,
+    to: options.ToolChoice,
+    output: options.ExportFolder = None,
+    images: options.ExportImages = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Hand the correction in DIR over to another tool.
+
+    stct export stct-output --to label-studio
+    """
+    from stct.export import export_folder
+
+    target = output or Path(f"stct-{to.value}")
+    hint = export_folder(folder, to.value, target, images=images)
+    if not quiet:
+        print(f"{target}: written\n{hint}")
+
+
+@app.command()
 def noise(
     table: options.TableFile,
     output: options.OutFile,

@@ -22,6 +22,14 @@ class Map(StrEnum):
     TSNE = "tsne"
 
 
+class Tool(StrEnum):
+    """A tool that a correction can be handed over to."""
+
+    LABEL_STUDIO = "label-studio"
+    CLEANLAB = "cleanlab"
+    HUGGINGFACE = "huggingface"
+
+
 class Kind(StrEnum):
     """How noise is made."""
 
@@ -144,6 +152,33 @@ ImagesFolder = Annotated[
         "--images",
         metavar="FOLDER",
         help="Where the images are now, if they have moved: makes new thumbnails.",
+    ),
+]
+ToolChoice = Annotated[
+    Tool,
+    typer.Option(
+        "--to",
+        help="label-studio: tasks with predictions. cleanlab: a table of label "
+        "issues. huggingface: a dataset on disk.",
+    ),
+]
+ExportFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT",
+        show_default="stct-label-studio and so on",
+        help="Folder to make.",
+    ),
+]
+ExportImages = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="FOLDER",
+        help="Where the paths of the image column are seen from; huggingface: puts "
+        "the images into the dataset.",
     ),
 ]
 MethodChoice = Annotated[

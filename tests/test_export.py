@@ -1,0 +1,139 @@
+"""What other tools import, checked by those tools themselves."""
+
+import csv
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from command import assert_error, blobs, stct
+from pyarrow import parquet
+
+from stct.data.corrected import read_corrected
+from stct.data.results import read_inputs, write_results
+from stct.estimator import LabelCorrector
+from stct.export import export_folder
+
+NAMES = ["<b>cat</b>", 'a "dog", big', "eel\n2"]
+
+
+def corrected_folder(folder, *, ending="csv", missing=False):
+    """Correct 60 rows with odd labels, texts and image names."""
+    X, truth, given = blobs()
+    np.save(folder / "e.npy", X)
+    labels = [NAMES[c] for c in given]
+    if missing:
+        labels[7] = None
+    columns = {
+        "id": [f"r{i}" for i in range(60)],
+        "label": labels,
+        "note": [f"a fairly long sentence, & number {i}" for i in range(60)],
+        "file": [f"{i}.png" for i in range(60)],
+        "size": list(range(60)),
+    }
+    path = folder / f"t.{ending}"
+    if ending == "parquet":
+        parquet.write_table(pa.table(columns), path)
+    else:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+    inputs = read_inputs(path, embeddings=folder / "e.npy")
+    corrector = LabelCorrector().fit(inputs.embeddings, inputs.targets)
+    out = folder / "out"
+    out.mkdir()
+    write_results(out, inputs, corrector, seconds=0.0)
+    return out, X, [NAMES[c] for c in truth]
+
+
+def test_label_studio_accepts_tasks_and_predictions(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        interface = pytest.importorskip("label_studio_sdk.label_interface")
+    out, _, truth = corrected_folder(tmp_path, missing=True)
+    export_folder(out, "label-studio", tmp_path / "ls")
+    config = (tmp_path / "ls" / "label_config.xml").read_text("utf-8")
+    tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text("utf-8"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        studio = interface.LabelInterface(config)
+        studio.validate()
+        assert len(tasks) == 60
+        for task in tasks:
+            assert studio.validate_task({"data": task["data"]})
+            (prediction,) = task["predictions"]
+            assert studio.validate_prediction(prediction, return_errors=True) == []
+    found = [task["predictions"][0]["result"][0]["value"]["choices"] for task in tasks]
+    assert found == [[name] for name in truth]
+    assert tasks[3]["data"]["image"] == "/data/local-files/?d=3.png"
+    assert tasks[7]["data"]["given"] == ""
+
+
+def test_cleanlab_takes_the_issues(tmp_path):
+    from cleanlab.classification import CleanLearning
+    from sklearn.linear_model import LogisticRegression
+
+    out, X, _ = corrected_folder(tmp_path)
+    export_folder(out, "cleanlab", tmp_path / "cl")
+    issues = pd.read_csv(tmp_path / "cl" / "label_issues.csv")
+    classes = pd.read_csv(tmp_path / "cl" / "classes.csv")
+    assert issues["is_label_issue"].tolist() == [True] * 6 + [False] * 54
+    assert sorted(classes["label"]) == sorted(NAMES)
+    labels = issues["given_label"].to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        learner = CleanLearning(LogisticRegression(), verbose=False)
+        theirs = learner.find_label_issues(X, labels)
+        assert set(theirs.columns) <= set(issues.columns)
+        for name in theirs.columns:
+            assert theirs[name].dtype.kind == issues[name].dtype.kind, name
+        again = CleanLearning(LogisticRegression(), verbose=False)
+        again.fit(X, labels, label_issues=issues)
+    assert np.mean(again.predict(X) == issues["predicted_label"]) > 0.95
+
+
+def test_cleanlab_has_no_place_for_missing_labels(tmp_path):
+    out, *_ = corrected_folder(tmp_path, missing=True)
+    with pytest.raises(ValueError, match="1 rows have no given label"):
+        export_folder(out, "cleanlab", tmp_path / "cl")
+    assert not (tmp_path / "cl").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_hugging_face_loads_the_dataset(tmp_path, ending):
+    datasets = pytest.importorskip("datasets")
+    from PIL import Image
+
+    out, _, truth = corrected_folder(tmp_path, ending=ending, missing=True)
+    for i in range(0, 60, 2):
+        Image.new("RGB", (5, 4), (i, 0, 0)).save(tmp_path / f"{i}.png")
+    export_folder(out, "huggingface", tmp_path / "hf", images=tmp_path)
+    (tmp_path / "hf").rename(tmp_path / "moved")
+    for path in tmp_path.glob("*.png"):
+        path.unlink()
+    loaded = datasets.load_from_disk(tmp_path / "moved")
+    kind = loaded.features["label"]
+    assert [kind.int2str(code) for code in loaded["label"]] == truth
+    assert loaded["given"][7] is None
+    assert loaded["image"][2].size == (5, 4)
+    assert loaded["image"][3] is None
+    assert loaded["size"][:3] == ([0, 1, 2] if ending == "parquet" else list("012"))
+    np.testing.assert_allclose(np.sum(loaded["probabilities"], axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_export_through_the_command(tmp_path):
+    out, *_ = corrected_folder(tmp_path)
+    done = stct("export", "out", "--to", "cleanlab", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "label_issues.csv" in done.stdout
+    done = stct("export", "out", "--to", "cleanlab", cwd=tmp_path)
+    assert_error(done, "stct-cleanlab", "exists")
+    assert_error(stct("export", "out", "--to", "x", cwd=tmp_path), "label-studio")
+    (tmp_path / "empty").mkdir()
+    done = stct("export", "empty", "--to", "cleanlab", cwd=tmp_path)
+    assert_error(done, "empty", "no summary.json")
+    assert read_corrected(out).ids[0] == "r0"
