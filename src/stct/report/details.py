@@ -76,7 +76,7 @@ class _Pictures:
             return -1
         if row not in self._places:
             data = self._pictures[row]
-            kind = "png" if data.startswith(b"\x89PNG") else "webp"
+            kind = "png" if data.startswith(b"\x89PNG") else "jpeg"
             text = f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
             self._places[row] = len(self.texts)
             self.texts.append(text)

@@ -16,7 +16,6 @@ from stct.report.neighbours import tsne
 from stct.report.ranking import Dial, Ints, Rivals
 from stct.report.store import Review
 
-MOST_ROWS = 50_000  # in the page; more make it slow to open
 _GRID = 65_534  # steps along an axis of the map; 65,535 says: not on it
 
 
@@ -31,7 +30,7 @@ def make_payload(
     min_odds = summary.get("parameters", {}).get("min_odds", 1.0)
     dial = ranking.make_dial(corrected, rivals, decides, min_odds)
     order = ranking.review_order(rivals, decides)
-    rows = ranking.page_rows(order, review.detailed, MOST_ROWS)
+    rows = ranking.page_rows(order, review.detailed, ranking.most_rows(corrected.ids))
     learnt = summary.get("termination_condition") != "nothing_learnt"
     found = words.warn(summary, corrected.given, corrected.label, names)
     return {

@@ -4,6 +4,7 @@ Legend: n rows, C classes. For every row the *other* label is the most probable 
 that is not the given one; ``p_given`` and ``p_other`` are their probabilities.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,9 @@ DIAL: tuple[float, ...] = (
     *(1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9, 10, 12, 15),
     *(20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300, 500, 700, 1000),
 )
+
+MOST_ROWS = 50_000  # in the page; more make it slow to open
+_ID_CHARACTERS = 4_000_000
 
 FREE, LOCKED, UNLEARNABLE, MISSING = range(4)  # who decides: only FREE heeds the dial
 
@@ -126,6 +130,12 @@ def rows_to_detail(
     rest = rest[decides[rest] != LOCKED]
     unsure = np.argsort(np.abs(rivals.gain[rest]), kind="stable")[:num_unsure]
     return np.concatenate([top, rest[unsure]])
+
+
+def most_rows(ids: Sequence[str]) -> int:
+    """Give the number of rows that a page can hold: fewer if their ids are long."""
+    mean = sum(map(len, ids)) / max(len(ids), 1)
+    return max(min(MOST_ROWS, int(_ID_CHARACTERS / max(mean, 1))), 1_000)
 
 
 def page_rows(order: Ints, detailed: Ints, most: int) -> Ints:

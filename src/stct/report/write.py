@@ -25,7 +25,8 @@ _NUM_TOP, _NUM_UNSURE = 500, 100  # rows with evidence
 _NUM_NEIGHBOURS = 10
 _NUM_CANDIDATES = 5
 _TSNE_ROWS = 2_000
-_PICTURE_BYTES = 8_000_000  # the file stays under 15 MB with 50,000 rows
+_FILE_BYTES = 13_500_000  # of report.html, text and code of up to 1.5 MB aside
+_ROW_BYTES = 42  # for each row of the page, its id aside
 
 
 def write_report(
@@ -72,7 +73,7 @@ def write_report(
     if images is None and image_folder is not None:
         images, column = _find_images(corrected, image_folder, image_column)
     if images is not None:
-        review = _with_pictures(review, images, column)
+        review = _with_pictures(review, images, column, corrected)
     write_review(folder / REVIEW, review)
     _write_page(folder / REPORT, folder / REVIEW, corrected)
 
@@ -105,7 +106,7 @@ def rebuild_report(
         paths, column = _find_images(corrected, images, name)
         if paths is None:
             raise ValueError(f"{folder}: no column of image files found for {images}")
-        review = _with_pictures(review, paths, column)
+        review = _with_pictures(review, paths, column, corrected)
     elif review is None:
         review = _gather(corrected, None, None, ())
     with whole_file(stored, overwrite=True) as path:
@@ -159,7 +160,7 @@ def _gather(
 
 def _find_images(
     corrected: Corrected, folder: Path, column: str | None
-) -> tuple[list[Path | None] | None, str | None]:
+) -> tuple[list[str | None] | None, str | None]:
     """Give the image files of all rows and the column that names them."""
     names = [*corrected.other_columns, "id"]
     columns = {name: corrected.table.values(name) for name in names}
@@ -170,11 +171,20 @@ def _find_images(
 
 
 def _with_pictures(
-    review: Review, images: NDArray[Any] | Sequence[Any], column: str | None
+    review: Review,
+    images: NDArray[Any] | Sequence[Any],
+    column: str | None,
+    corrected: Corrected,
 ) -> Review:
     small = neighbours_to_picture(review.neighbours)
+    ids = corrected.ids
+    shown = min(len(ids), ranking.most_rows(ids))
+    rows = shown * (_ROW_BYTES + 3 + sum(map(len, ids)) // max(len(ids), 1))
     made = thumbnails.make_thumbnails(
-        images, review.detailed.tolist(), small, budget=_PICTURE_BYTES
+        images,
+        review.detailed.tolist(),
+        small,
+        budget=(_FILE_BYTES - rows) * 3 // 4,  # base64 takes four letters for three
     )
     about = {
         "has_images": True,

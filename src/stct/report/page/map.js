@@ -20,28 +20,31 @@ function mapFigure() {
     return { title, codeOf, canvas, ring, box: h("div", { class: "map-box" }, canvas, ring) };
   });
 
+  // Pixels are set one by one: fifty thousand rectangles would take too long.
   function draw() {
-    const palette = Array.from({ length: NUM_COLOURS }, (_, k) => colour(`--class-${k}`)).concat(colour("--class-other"));
-    const faint = colour("--line");
+    const names = [...Array(NUM_COLOURS).keys(), "other"].map((k) => `--class-${k}`);
+    const palette = [...names, "--line"].map((name) => pixel(colour(name)));
+    const faint = palette.length - 1;
     for (const pane of panes) {
       const side = pane.box.clientWidth;
       if (!side) continue;
       const ratio = window.devicePixelRatio || 1;
       pane.canvas.width = pane.canvas.height = Math.round(side * ratio);
       const context = pane.canvas.getContext("2d");
-      const scale = pane.canvas.width / (OFF - 1);
-      const size = (shown.length > 20000 ? 1.6 : shown.length > 4000 ? 2.4 : 4) * ratio;
-      const groups = Array.from({ length: palette.length + 1 }, () => []);
+      const image = context.createImageData(pane.canvas.width, pane.canvas.height);
+      const pixels = new Uint32Array(image.data.buffer);
+      const size = Math.max(1, Math.round((shown.length > 20000 ? 1.6 : shown.length > 4000 ? 2.4 : 4) * ratio));
+      const scale = (image.width - size) / (OFF - 1);
+      const dot = (i, value) => {
+        const [left, top] = [Math.round(xs[i] * scale), Math.round(image.height - size - ys[i] * scale)];
+        for (let y = top; y < top + size; y++) pixels.fill(value, y * image.width + left, y * image.width + left + size);
+      };
+      if (only !== null) for (const i of shown) if (pane.codeOf(i) !== only) dot(i, palette[faint]);
       for (const i of shown) {
         const code = pane.codeOf(i);
-        groups[only !== null && code !== only ? palette.length : paletteOf(code)].push(i);
+        if (only === null || code === only) dot(i, palette[paletteOf(code)]);
       }
-      for (let group = groups.length - 1; group >= 0; group--) {
-        context.fillStyle = group === palette.length ? faint : palette[group];
-        for (const i of groups[group]) {
-          context.fillRect(xs[i] * scale - size / 2, pane.canvas.height - ys[i] * scale - size / 2, size, size);
-        }
-      }
+      context.putImageData(image, 0, 0);
     }
     mark(marked);
   }
@@ -99,7 +102,11 @@ function mapFigure() {
     });
   }
   const legend = mapLegend(order, (code) => { only = code; draw(); });
-  on("dial", draw);
+  let waiting = 0;
+  on("dial", () => { // the counts first
+    clearTimeout(waiting);
+    waiting = setTimeout(draw, 80);
+  });
   on("theme", draw);
   fit(panes[0].box, draw);
   mark(-1);
@@ -110,6 +117,12 @@ function mapFigure() {
       tip, legend),
     null,
   );
+}
+
+// A colour as the four bytes of a pixel.
+function pixel(text) {
+  const [red, green, blue] = text.match(/[\d.]+/g).map(Number);
+  return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
 function mapWords(count) {

@@ -1,0 +1,334 @@
+"""What the report gathers: ranking, dial, neighbours, pictures, words, rebuilding."""
+
+import base64
+import csv
+import json
+import os
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from command import assert_error, blobs, stct
+from pyarrow import parquet
+
+from stct.data.corrected import read_corrected
+from stct.data.results import read_inputs, write_results
+from stct.data.tables import read_table
+from stct.estimator import LabelCorrector
+from stct.report import REPORT_FILES, ranking, rebuild_report, thumbnails, words
+from stct.report.neighbours import draw_map, nearest, tsne
+from stct.report.page import as_data_block
+from stct.report.write import write_report
+
+
+def make_run(folder, *, labels=None, ending="csv", ids=None, corrector=None, **more):
+    """Correct 60 rows and write all files of a run into ``folder``/out."""
+    X, _, given = blobs()
+    np.save(folder / "e.npy", X)
+    labels = [f"c{c}" for c in given] if labels is None else labels
+    columns = {"id": ids or [f"r{i}" for i in range(60)], "label": labels}
+    path = folder / f"t.{ending}"
+    if ending == "parquet":
+        parquet.write_table(pa.table(columns), path)
+    else:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*columns.values(), strict=True))
+    inputs = read_inputs(path, embeddings=folder / "e.npy", **more)
+    corrector = corrector or LabelCorrector()
+    corrector.fit(inputs.embeddings, inputs.targets, locked=inputs.locked)
+    out = folder / "out"
+    out.mkdir()
+    write_results(out, inputs, corrector, seconds=0.0, more_files=REPORT_FILES)
+    return out, inputs
+
+
+def payload(out):
+    page = (out / "report.html").read_text("utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    return json.loads(found[1])
+
+
+def unpack(text, kind):
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+def test_nearest_neighbours_against_all_pairs():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(500, 7)) + 100.0
+    rows = np.array([3, 499, 0, 77])
+    far = ((X[rows][:, None] - X) ** 2).sum(axis=2)
+    far[np.arange(4), rows] = np.inf
+    np.testing.assert_array_equal(nearest(X, rows, 6), far.argsort(axis=1)[:, :6])
+    assert nearest(X[:3], np.array([1]), 10).shape == (1, 2)
+
+
+def test_rows_in_shards_are_neighbours_too():
+    class Shards:
+        """Gives blocks only, as rows on a disk do."""
+
+        def __init__(self, values):
+            self.values, self.shape = values, values.shape
+
+        def __len__(self):
+            return len(self.values)
+
+        def __getitem__(self, rows):
+            assert isinstance(rows, slice)
+            return self.values[rows]
+
+    X = np.random.default_rng(0).normal(size=(20_000, 3)).astype(np.float32)
+    rows = np.array([19_999, 4, 8192])
+    np.testing.assert_array_equal(nearest(X, rows, 5), nearest(Shards(X), rows, 5))
+    np.testing.assert_array_equal(
+        draw_map(X, 100).points, draw_map(Shards(X), 100).points
+    )
+
+
+def test_the_map_shows_the_main_axes():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(400, 5)) * [1.0, 9.0, 0.1, 4.0, 0.1]
+    flat = draw_map(X, 50)
+    assert abs(np.corrcoef(flat.points[:, 0], X[:, 1])[0, 1]) > 0.99
+    assert abs(np.corrcoef(flat.points[:, 1], X[:, 3])[0, 1]) > 0.99
+    assert flat.explained[0] > 0.7
+    layout = tsne(flat.sample_points)
+    assert layout.shape == (50, 2)
+    np.testing.assert_array_equal(layout, tsne(flat.sample_points))
+    assert draw_map(np.ones((5, 1)), 3).points.shape == (5, 2)
+
+
+def test_the_dial_does_what_min_odds_does(tmp_path):
+    generator = np.random.default_rng(1)
+    X, truth, _ = blobs(300)
+    X += generator.normal(size=X.shape) * 3.0
+    given = np.where(generator.random(300) < 0.4, generator.integers(0, 3, 300), truth)
+    np.save(tmp_path / "e.npy", X)
+    rows = "".join(f"{label}\n" for label in given)
+    (tmp_path / "t.csv").write_text(f"label\n{rows}")
+    inputs = read_inputs(tmp_path / "t.csv", embeddings=tmp_path / "e.npy")
+    corrector = LabelCorrector(min_odds=2.6).fit(inputs.embeddings, inputs.targets)
+    (tmp_path / "out").mkdir()
+    write_results(tmp_path / "out", inputs, corrector, seconds=0.0)
+    write_report(tmp_path / "out", embeddings=inputs.embeddings)
+    found = payload(tmp_path / "out")
+    dial = found["dial"]
+    assert dial["values"][dial["start"]] == 2.6
+    for k in range(0, len(dial["values"]), 6):
+        odds = dial["values"][k]
+        other = LabelCorrector(min_odds=odds).fit(inputs.embeddings, inputs.targets)
+        assert dial["relabel"][k] == np.sum(other.action_ == "relabel")
+        assert dial["abstain"][k] == np.sum(other.action_ == "abstain")
+        assert dial["accuracy"][k] == pytest.approx(other.confidence_.mean(), abs=1e-4)
+        for one in found["by_class"]:
+            name = found["classes"][one["class"]]["name"]
+            assert one["after"][k] == np.sum(other.labels_ == name)
+    assert dial["keep"] == np.sum(corrector.action_ == "keep")
+    order = unpack(found["page"]["row"], "<u4")
+    gain = corrector.label_distributions_.max(axis=1) * 0.0
+    for row, (Q, code) in enumerate(
+        zip(corrector.label_distributions_, given, strict=True)
+    ):
+        gain[row] = np.delete(Q, code).max() - Q[code]
+    assert np.all(np.diff(gain[order]) <= 1e-6)
+
+
+def test_rebuilt_report_has_the_same_bytes(tmp_path):
+    out, inputs = make_run(tmp_path)
+    write_report(out, embeddings=inputs.embeddings)
+    before = [(out / name).read_bytes() for name in REPORT_FILES]
+    (out / "report.html").unlink()
+    assert rebuild_report(out) == out / "report.html"
+    assert [(out / name).read_bytes() for name in REPORT_FILES] == before
+    rebuild_report(out, map_kind="tsne")
+    assert payload(out)["map"]["kind"] == "tsne"
+
+
+def test_without_embeddings_there_is_a_report_without_a_map(tmp_path):
+    out, _ = make_run(tmp_path)
+    summary = json.loads((out / "summary.json").read_text("utf-8"))
+    summary["files"] = summary["files"][:4]
+    (out / "summary.json").write_text(json.dumps(summary), "utf-8")
+    rebuild_report(out)  # of a folder that has no review.npz
+    found = payload(out)
+    assert found["map"] is None
+    assert found["details"]["items"][0]["near"] == []
+    summary = json.loads((out / "summary.json").read_text("utf-8"))
+    assert set(REPORT_FILES) <= set(summary["files"])
+    (out / "soft_labels.npz").unlink()
+    rebuild_report(out)
+    assert payload(out)["dial"]["relabel"][0] == 6
+
+
+def test_a_page_of_many_rows_holds_the_top_part(tmp_path, monkeypatch):
+    out, inputs = make_run(tmp_path)
+    monkeypatch.setattr(ranking, "MOST_ROWS", 20)
+    monkeypatch.setattr(ranking, "most_rows", lambda ids: 20)
+    monkeypatch.setattr("stct.report.write._NUM_TOP", 5)
+    monkeypatch.setattr("stct.report.write._NUM_UNSURE", 2)
+    write_report(out, embeddings=inputs.embeddings)
+    found = payload(out)
+    assert found["rows"] == 60
+    rows = unpack(found["page"]["row"], "<u4")
+    assert 20 <= len(rows) <= 27
+    assert set(range(6)) <= set(rows.tolist())  # the wrong ones
+    assert found["dial"]["relabel"][0] == 6
+    assert found["dial"]["keep"] == 54  # all rows count
+    for item in found["details"]["items"]:
+        assert item["at"] >= 0
+
+
+def test_missing_and_hostile_images_are_counted(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    image.new("RGB", (900, 10), "red").save(tmp_path / "wide.jpg")
+    image.new("LA", (20, 20)).save(tmp_path / "alpha.png")
+    (tmp_path / "cut.jpg").write_bytes((tmp_path / "wide.jpg").read_bytes()[:300])
+    (tmp_path / "text.png").write_text("<svg onload=alert(1)>")
+    os.mkfifo(tmp_path / "pipe.png")
+    names = ["wide.jpg", "alpha.png", "cut.jpg", "text.png", "pipe.png", "gone.png"]
+    names += ["", None, "http://example.org/x.png", "\0", "x" * 5000]
+    paths = thumbnails.image_paths(names, tmp_path)
+    made = thumbnails.make_thumbnails(paths, range(11), [], budget=10**6)  # no hang
+    assert sorted(made.pictures) == [0, 1]
+    assert made.num_missing == 9
+    small = thumbnails.make_thumbnails(paths, [0, 1], [], budget=10)
+    assert (small.num_left_out, small.pictures) == (2, {})
+
+
+def test_pixels_need_no_pillow(monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    import io
+
+    generator = np.random.default_rng(0)
+    monkeypatch.setattr(thumbnails, "_has_pillow", lambda: False)
+    for shape in [(8, 8), (8, 8, 1), (9, 7, 3), (5, 5, 4)]:
+        pixels = generator.integers(0, 256, (2, *shape), dtype=np.uint8)
+        made = thumbnails.make_thumbnails(pixels, [1], [], budget=10**6)
+        read = np.asarray(image.open(io.BytesIO(made.pictures[1])))
+        np.testing.assert_array_equal(read.reshape(shape), pixels[1])
+    made = thumbnails.make_thumbnails(["a.png"], [0], [], budget=10**6)
+    assert "Pillow" in made.note
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0001, "Almost none of your labels looks wrong."),
+        (0.05, "About 1 in 20 of your labels is probably wrong."),
+        (0.32, "About 1 in 3 of your labels is probably wrong."),
+        (0.48, "About 1 in 2 of your labels is probably wrong."),
+        (0.8, "About 4 in 5 of your labels are probably wrong."),
+        (0.99, "Nearly all of your labels are probably wrong."),
+    ],
+)
+def test_noise_in_words(rate, text):
+    assert words.headline(rate, True) == text
+
+
+def test_broken_assumptions_are_said():
+    given = np.repeat([0, 1, 2], 100)
+    label = given.copy()
+    label[:80] = 1  # cat becomes dog
+    summary = {"learnable": [True, True, False], "noise_rate": 0.3}
+    found = words.warn(summary, given, label, ["cat", "dog", "eel"])
+    assert [warning.title for warning in found] == [
+        "eel fails Theorem 1's check",
+        "dog swallows cat",
+    ]
+    assert "80 of the 100 rows given as cat" in found[1].text
+    summary = {"termination_condition": "nothing_learnt"}
+    assert words.warn(summary, given, given, ["a", "b", "c"])[0].title.startswith(
+        "Noth"
+    )
+    assert words.headline(0.5, False) == "Nothing can be said about these labels."
+
+
+def test_data_cannot_leave_its_block():
+    evil = {"</script><!--": "<script>&\u2028\ud800"}
+    text = as_data_block(evil)
+    assert not set("<>&") & set(text)
+    assert text.isascii()
+    assert json.loads(text) == evil
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_decisions_take_part_in_a_correction(tmp_path, ending):
+    _, _, given = blobs()
+    labels = given.tolist() if ending == "parquet" else [str(c) for c in given]
+    (tmp_path / "d.csv").write_text("id,label\nr0,2\nr1,9\nr30,0\n")
+    out, inputs = make_run(
+        tmp_path, labels=labels, ending=ending, locked=tmp_path / "d.csv"
+    )
+    write_report(out, embeddings=inputs.embeddings, locked=inputs.locked)
+    table = read_table(out / f"labels.{ending}")
+    kind = int if ending == "parquet" else str
+    assert table.values("given") == labels
+    got = [table.values("label")[i] for i in (0, 1, 30)]
+    assert got == [kind(2), kind(9), kind(0)]
+    changed = "keep" if given[30] == 0 else "relabel"
+    assert [table.values("action")[i] for i in (0, 1, 30)] == [
+        "relabel",
+        "relabel",
+        changed,
+    ]
+    summary = read_corrected(out).summary
+    assert any("d.csv" in n and "9" in n for n in summary["notes"])
+    assert summary["estimated_accuracy"]["before"] < 1 - 3 / 60
+    found = payload(out)
+    assert found["dial"]["relabel"][0] == summary["actions"]["relabel"]
+    assert found["dial"]["relabel"][-1] >= 2  # locked rows heed no dial
+
+
+@pytest.mark.parametrize(
+    ("text", "fragments"),
+    [
+        ("id,label\nr0,\n", ["d.csv", "id r0 has no label"]),
+        ("id,name\nr0,1\n", ["d.csv", "no column 'label'"]),
+        ("id,label\nr0,1\nr0,2\n", ["d.csv", "more than once: r0"]),
+        ("id,label\nx1,1\n", ["ids that", "t.csv lacks: x1", "another table"]),
+    ],
+)
+def test_bad_decisions(tmp_path, text, fragments):
+    (tmp_path / "d.csv").write_text(text)
+    with pytest.raises(ValueError, match="d.csv") as caught:
+        make_run(tmp_path, locked=tmp_path / "d.csv")
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_curves_of_a_training_run(tmp_path):
+    out, inputs = make_run(tmp_path)
+    rounds = [{"round": 1, "loss": 2.0, "accuracy": np.float32(0.5), "phase": "x"}]
+    rounds.append({"round": 2, "loss": float("nan"), "accuracy": 0.75, "done": True})
+    images = np.zeros((60, 8, 8), np.uint8)
+    write_report(out, embeddings=inputs.embeddings, images=images, metrics=rounds)
+    assert payload(out)["curves"] == [
+        {"round": 1.0, "loss": 2.0, "accuracy": 0.5},
+        {"round": 2.0, "accuracy": 0.75},
+    ]
+    rebuild_report(out)
+    assert len(payload(out)["curves"]) == 2
+
+
+@pytest.mark.slow
+def test_report_through_the_command(tmp_path):
+    out, inputs = make_run(tmp_path)
+    write_report(out, embeddings=inputs.embeddings)
+    done = stct("report", "out", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("out/report.html")
+    assert_error(stct("report", "gone", cwd=tmp_path), "gone", "no such folder")
+    assert_error(
+        stct("report", "out", "--images", "gone", cwd=tmp_path), "gone", "no such"
+    )
+    done = stct("report", "out", "--images", ".", cwd=tmp_path)
+    assert_error(done, "no column of image files")
+    (out / "review.npz").write_bytes(b"PK not an archive")
+    before = (out / "report.html").read_bytes()
+    assert_error(stct("report", "out", cwd=tmp_path), "review.npz")
+    assert (out / "report.html").read_bytes() == before
+    command = ["correct", "t.csv", "--embeddings", "e.npy", "--image-column", "x"]
+    done = stct(*command, cwd=tmp_path)
+    assert_error(done, "t.csv", "no column 'x'", "--image-column")
