@@ -13,6 +13,7 @@ from stct.report.store import Review
 _MOST_COLUMNS = 4
 _LONGEST_CELL = 80  # characters
 _LONGEST_TEXT = 600
+_LONGEST_SNIPPET = 90
 _TEXT_FROM = 25  # characters on average: a column of text, not of values
 _PICTURED_NEIGHBOURS = 5
 
@@ -22,7 +23,7 @@ def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str,
     place = np.full(len(corrected.given), -1, dtype=np.intp)
     place[rows] = np.arange(len(rows))
     detailed = review.detailed.tolist()
-    text, columns = _columns_to_show(corrected, review, detailed)
+    text_name, text, columns = _columns_to_show(corrected, review, detailed)
     pictures = _Pictures(review.pictures)
     near: dict[int, int] = {}  # row -> place in the table of neighbours
     items = []
@@ -52,6 +53,7 @@ def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str,
             "given": [int(corrected.given[row]) for row in near],
             "label": [int(corrected.label[row]) for row in near],
             "image": [pictures.add(row) if row in shown else -1 for row in near],
+            "text": _snippets(corrected, text_name, list(near), shown),
         },
         "pictures": pictures.texts,
     }
@@ -85,7 +87,7 @@ class _Pictures:
 
 def _columns_to_show(
     corrected: Corrected, review: Review, rows: list[int]
-) -> tuple[list[str] | None, list[tuple[str, list[str]]]]:
+) -> tuple[str | None, list[str] | None, list[tuple[str, list[str]]]]:
     """Choose one column of running text and a few others; no lists, no images."""
     columns = []
     for name in corrected.other_columns:
@@ -97,13 +99,32 @@ def _columns_to_show(
         if filled and not any(isinstance(cell, list | dict | bytes) for cell in filled):
             columns.append((name, ["" if is_missing(c) else str(c) for c in cells]))
     lengths = [float(np.mean([len(cell) for cell in cells])) for _, cells in columns]
-    text = None
+    text_name = text = None
     if lengths and max(lengths) >= _TEXT_FROM:
-        _, text = columns.pop(int(np.argmax(lengths)))
+        text_name, text = columns.pop(int(np.argmax(lengths)))
         text = [_cut(cell, _LONGEST_TEXT) for cell in text]
-    return text, [
-        (name, [_cut(cell, _LONGEST_CELL) for cell in cells])
-        for name, cells in columns[:_MOST_COLUMNS]
+    return (
+        text_name,
+        text,
+        [
+            (name, [_cut(cell, _LONGEST_CELL) for cell in cells])
+            for name, cells in columns[:_MOST_COLUMNS]
+        ],
+    )
+
+
+def _snippets(
+    corrected: Corrected, name: str | None, rows: list[int], shown: set[int]
+) -> list[str] | None:
+    """Give the start of the neighbours' texts, where there are texts."""
+    if name is None:
+        return None
+    values = corrected.table.values(name)
+    return [
+        _cut(str(values[row]), _LONGEST_SNIPPET)
+        if row in shown and not is_missing(values[row])
+        else ""
+        for row in rows
     ]
 
 

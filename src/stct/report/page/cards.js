@@ -34,6 +34,7 @@ function card(i, k) {
         sureBar(i),
         cells(detail))),
     detail?.text ? h("p", { class: "text" }, h("bdi", {}, detail.text)) : null,
+    candidates(detail),
     evidence(detail, i, suggested),
     buttons(i, suggested, changed, decided),
   );
@@ -69,6 +70,13 @@ function cells(detail) {
   return h("dl", { class: "cells" }, detail.cells.map((cell, k) => h("div", {}, h("dt", {}, DATA.details.columns[k]), h("dd", {}, h("bdi", {}, cell)))));
 }
 
+// With many classes the number keys choose among these.
+function candidates(detail) {
+  if (KEYS || !detail || !detail.candidates.length) return null;
+  return h("ul", { class: "candidates", "aria-label": "Most probable labels" }, detail.candidates.map((code, k) =>
+    h("li", {}, h("kbd", {}, String(k + 1)), label(code), ` ${sureness(detail.odds[k])}`)));
+}
+
 function evidence(detail, i, suggested) {
   if (!detail) return h("p", { class: "evidence-words" }, "Evidence is kept for the rows with the most to gain and the least sure ones.");
   if (!detail.near.length) return null;
@@ -77,12 +85,13 @@ function evidence(detail, i, suggested) {
   const parts = [...new Set([suggested, ROWS.given[i]])].filter((code) => code >= 0).map((code) => [carry(code), code]);
   return h("div", { class: "evidence" },
     h("p", { class: "evidence-words" }, `Of its ${detail.near.length} nearest, `, parts.map(([count, code], k) => [k ? ", " : "", h("b", {}, String(count)), " carry ", label(code)]).flat(), "."),
-    h("ul", { class: "near" }, detail.near.slice(0, NEIGHBOURS_SHOWN).map((place) => {
+    h("ul", { class: `near ${near.text ? "lines" : DATA.details.has_images ? "" : "names"}` }, detail.near.slice(0, NEIGHBOURS_SHOWN).map((place) => {
       const kind = near.given[place] === suggested ? "same" : near.given[place] === ROWS.given[i] ? "against" : "";
       const moved = near.label[place] !== near.given[place] ? `, now ${nameOf(near.label[place])}` : "";
       return h("li", { class: kind, title: `${near.id[place]}: given ${nameOf(near.given[place])}${moved}` },
         near.image[place] >= 0 ? h("img", { src: DATA.details.pictures[near.image[place]], alt: "", onload: sharpen }) : null,
-        label(near.given[place]));
+        label(near.given[place]),
+        near.text ? h("bdi", { class: "snippet" }, near.text[place]) : null);
     })));
 }
 
@@ -108,8 +117,8 @@ function focusCard(k) {
   const one = cardAt(Math.min(k, grid.children.length - 1));
   if (!one?.dataset.at) return;
   choose(one);
-  one.focus();
-  one.scrollIntoView({ block: "nearest" });
+  one.focus({ preventScroll: true });
+  one.scrollIntoView({ block: "nearest", behavior: "instant" });
 }
 
 function redrawCard(i) {

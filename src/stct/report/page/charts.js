@@ -100,10 +100,11 @@ function transitionFigure() {
   const T = DATA.transition;
   if (!T) return null;
   const long = T.classes.some((code) => nameOf(code).length > 4);
+  const many = T.classes.length > 14;
   const cells = [];
   const heat = h(
     "table",
-    { class: `heat ${long ? "long" : ""}` },
+    { class: `heat ${long ? "long" : ""} ${many ? "many" : ""}` },
     h("caption", { class: "unseen" }, "Rows: the label it should have. Columns: the label it was given. In percent."),
     h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "corner" }, "should be ↓ given →"),
       T.classes.map((code) => h("th", { scope: "col", title: nameOf(code) }, h("bdi", {}, nameOf(code)))))),
@@ -122,7 +123,7 @@ function transitionFigure() {
   paint();
   const part = T.classes.length < T.total ? ` The ${T.classes.length} classes with the most errors of ${T.total}.` : "";
   return figure(
-    { id: "transition", title: "What was called what", text: `The estimated transition matrix, in percent: of all rows that should have the label on the left, how many were given the label on top. Choose a cell to review that pair.${part}` },
+    { id: "transition", wide: many, title: "What was called what", text: `The estimated transition matrix, in percent: of all rows that should have the label on the left, how many were given the label on top. Choose a cell to review that pair.${part}` },
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Transition matrix" }, heat),
   );
 }
@@ -148,7 +149,7 @@ function classFigure() {
   on("dial", draw);
   draw();
   return figure(
-    { id: "classes", title: "Class by class", text: "How many of the labels given as each class are estimated to be wrong, and how many rows the class has before and after." },
+    { id: "classes", wide: !DATA.transition || DATA.transition.classes.length > 14, title: "Class by class", text: "How many of the labels given as each class are estimated to be wrong, and how many rows the class has before and after." },
     h("div", {},
       h("table", { class: "classes" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "given as"), h("th", { scope: "col" }, "wrong"), h("th", { scope: "col" }, "rows before, ", h("b", {}, "after")))),

@@ -9,7 +9,7 @@ function curveFigures() {
   const shares = names.filter((name) => !losses.includes(name) && values(name).every((value) => value >= 0 && value <= 1));
   return [
     losses.length ? curveFigure("losses", "Losses by round", losses, rounds, (value) => value.toPrecision(3)) : null,
-    shares.length ? curveFigure("shares", "Accuracy by round", shares, rounds, (value) => percent(value)) : null,
+    shares.length ? curveFigure("shares", "Accuracy and other shares by round", shares, rounds, (value) => percent(value)) : null,
   ].filter(Boolean);
 }
 

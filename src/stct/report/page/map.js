@@ -33,7 +33,7 @@ function mapFigure() {
       const context = pane.canvas.getContext("2d");
       const image = context.createImageData(pane.canvas.width, pane.canvas.height);
       const pixels = new Uint32Array(image.data.buffer);
-      const size = Math.max(1, Math.round((shown.length > 20000 ? 1.6 : shown.length > 4000 ? 2.4 : 4) * ratio));
+      const size = Math.max(1, Math.round((shown.length > 20000 ? 2 : shown.length > 4000 ? 3 : 4) * ratio));
       const scale = (image.width - size) / (OFF - 1);
       const dot = (i, value) => {
         const [left, top] = [Math.round(xs[i] * scale), Math.round(image.height - size - ys[i] * scale)];
