@@ -67,3 +67,20 @@ def legend_below(made: Any, axis: Any, columns: int, **more: Any) -> None:
         frameon=False,
         **more,
     )
+
+
+def coloured_line(colour: str, label: str) -> Any:
+    """Give the legend of a colour."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=colour, label=label)
+
+
+def black_lines(styles: Iterable[tuple[str, str, str]]) -> list[Any]:
+    """Give the legends of line styles: label, style, marker."""
+    from matplotlib.lines import Line2D
+
+    return [
+        Line2D([], [], color="black", ls=line, marker=mark, markersize=4, label=label)
+        for label, line, mark in styles
+    ]

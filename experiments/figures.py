@@ -21,6 +21,8 @@ from drawing import (
     ON,
     ORANGE,
     RED,
+    black_lines,
+    coloured_line,
     figure,
     legend_below,
     mean,
@@ -120,27 +122,10 @@ def sampling_rate(results: Path) -> Any:
         axis.set_title(title, fontsize=10)
         axis.axvspan(90, 96, color="#f3f4f6", zorder=0)
     axes[1, 0].set_yscale("log")
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], color=c, label=NOISE_NAMES[n])
-        for n, c in zip(noises, (BLUE, ORANGE, GREEN), strict=False)
-    ]
-    handles += [
-        Line2D(
-            [],
-            [],
-            color="black",
-            linestyle=line,
-            marker=marker,
-            markersize=4,
-            label=text,
-        )
-        for text, line, marker in styles.values()
-    ]
-    made.legend(
-        handles=handles, ncols=3, fontsize=8, loc="outside lower center", frameon=False
-    )
+    colours = zip(noises, (BLUE, ORANGE, GREEN), strict=False)
+    handles = [coloured_line(c, NOISE_NAMES[n]) for n, c in colours]
+    handles += black_lines(styles.values())
+    legend_below(made, None, 3, handles=handles)
     made.suptitle(f"Sampling rate r: {ON}, method split", fontsize=11)
     return made
 
@@ -204,11 +189,11 @@ def validation_sets(results: Path) -> Any:
 def clean_validation(results: Path) -> Any:
     """Right labels against the size of an extra clean validation set."""
     rows = where(read_rows(results / "clean_validation.csv"), method="split")
-    made, axes = figure(1, 2, 9.0, 3.8, sharey=True)
-    colours = (GREEN, BLUE, ORANGE, RED)
+    loo = where(read_rows(results / "label_accuracy.csv"), method="loo")
+    made, axes = figure(1, 2, 9.0, 4.2, sharey=True)
     for axis, kind in zip(axes, ("symmetric", "asymmetric"), strict=True):
         noises = [n for n in NOISE_NAMES if n.startswith(kind) and where(rows, noise=n)]
-        for noise, colour in zip(noises, colours, strict=False):
+        for noise, colour in zip(noises, (GREEN, BLUE, ORANGE, RED), strict=False):
             chosen = where(rows, noise=noise)
             sizes = sorted({int(r["size"]) for r in chosen} - {0})
             cells = [where(chosen, size=s) for s in sizes]
@@ -219,31 +204,32 @@ def clean_validation(results: Path) -> Any:
                 color=colour,
                 marker="o",
                 markersize=3.5,
-                label=f"{NOISE_NAMES[noise]}, clean rows",
+                label=NOISE_NAMES[noise],
             )
-            noisy = mean(where(chosen, size=0), "label_accuracy")
-            axis.axhline(
-                noisy,
-                color=colour,
-                linestyle="--",
-                linewidth=1.2,
-                label="the same, noisy half",
-            )
+            half = mean(where(chosen, size=0), "label_accuracy")
+            axis.axhline(half, color=colour, linestyle="--", linewidth=1.2)
+            best = mean(where(loo, noise=noise), "label_accuracy")
+            axis.axhline(best, color=colour, linestyle=":", linewidth=1.4)
         axis.axvline(1000, color="#b0b7bf", linewidth=1.0, zorder=0)
-        axis.text(1030, 22, "usual size", fontsize=7, color="#6b7480")
+        place = {"transform": axis.get_xaxis_transform(), "fontsize": 7}
+        axis.text(1040, 0.03, "usual size", color="#6b7480", **place)
+        axis.text(270, 0.03, "257 columns,\nno ridge", color="#6b7480", **place)
         axis.set_xscale("log")
-        axis.set_xticks(
-            [100, 250, 500, 1000, 2000, 5000, 10000],
-            ["100", "250", "500", "1,000", "2,000", "5,000", "10,000"],
-        )
+        ticks = [100, 250, 500, 1000, 2000, 5000, 10000]
+        axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         axis.minorticks_off()
         axis.set_xlabel("rows of the extra clean validation set", fontsize=9)
         axis.set_title(f"{kind.capitalize()} noise", fontsize=10)
-        axis.legend(fontsize=7, loc="lower right", frameon=False)
+        handles, _ = axis.get_legend_handles_labels()
+        axis.legend(handles=handles, fontsize=7.5, loc=(0.66, 0.12), frameon=False)
     axes[0].set_ylabel("right labels after correction (%)", fontsize=9)
-    made.suptitle(
-        f"Noisy against extra clean validation sets: {ON}, split", fontsize=11
+    styles = (
+        ("clean rows (split)", "-", "o"),
+        ("no clean rows: the noisy half (split)", "--", ""),
+        ("no clean rows: leave-one-out (loo)", ":", ""),
     )
+    legend_below(made, None, 3, handles=black_lines(styles))
+    made.suptitle(f"Noisy against extra clean validation sets: {ON}", fontsize=11)
     return made
 
 
