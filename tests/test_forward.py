@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from stct.blocks import TILE
+from stct.engine import Local
 from stct.forward import ForwardModel
 from stct.transition import symmetric_transition
 
@@ -122,8 +123,8 @@ def test_a_basis_restricts_the_step():
 
 def test_the_same_bits_for_any_number_of_threads():
     U, W, T, given, fixed = problem(n=3 * TILE + 5)
-    one = ForwardModel(U, given, fixed, 3, num_threads=1).sums(W, T)
-    two = ForwardModel(U, given, fixed, 3, num_threads=2).sums(W, T)
+    one = ForwardModel(U, given, fixed, 3, engine=Local(1)).sums(W, T)
+    two = ForwardModel(U, given, fixed, 3, engine=Local(2)).sums(W, T)
     assert one.log_likelihood == two.log_likelihood
     np.testing.assert_array_equal(one.gradient, two.gradient)
     np.testing.assert_array_equal(one.counts, two.counts)

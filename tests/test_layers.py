@@ -14,6 +14,8 @@ RANK = {
     "labels": 0,
     "options": 0,
     "console": 0,
+    "rows": 0,
+    "engine": 0.5,
     "linear": 1,
     "transition": 1,
     "checks": 2,

@@ -30,7 +30,7 @@ def test_scores_of_lower_rank_are_fine():
 def test_choose_finds_the_annotator():
     S, truth, rng = scores(4000)
     given = np.where(rng.random(4000) < 0.3, rng.integers(0, 3, 4000), truth)
-    chosen = choose(S, given, np.zeros(4000, bool), None)
+    chosen = choose(S, given, np.zeros(4000, bool))
     np.testing.assert_allclose(np.diagonal(chosen.transition), 0.8, atol=0.04)
 
 
@@ -39,23 +39,23 @@ def test_choose_does_not_depend_on_the_order_of_rows():
     given = np.where(rng.random(3000) < 0.3, rng.integers(0, 3, 3000), truth)
     order = rng.permutation(3000)
     nothing = np.zeros(3000, bool)
-    a, b = choose(S, given, nothing, 1), choose(S[order], given[order], nothing, 1)
+    a, b = choose(S, given, nothing), choose(S[order], given[order], nothing)
     assert a.family == b.family
     np.testing.assert_allclose(a.transition, b.transition, atol=1e-3)
 
 
 def test_few_rows_choose_few_weights_and_bent_log_odds_a_quadratic():
     S, truth, rng = scores(60)
-    assert choose(S, truth, np.zeros(60, bool), None).family.precision > 1.0
+    assert choose(S, truth, np.zeros(60, bool)).family.precision > 1.0
     x = rng.normal(size=8000)
     S = np.column_stack([x, -x]).astype(np.float32)
     bent = ((x < -0.5) | (x > 1.5)).astype(int)  # both ends are one class
-    assert choose(S, bent, np.zeros(8000, bool), None).family.quadratic
+    assert choose(S, bent, np.zeros(8000, bool)).family.quadratic
 
 
 def test_labels_that_the_scores_do_not_explain_are_nothing_to_learn_from():
     S, _, rng = scores(4000)
-    assert choose(S, rng.integers(0, 3, 4000), np.zeros(4000, bool), None) is None
+    assert choose(S, rng.integers(0, 3, 4000), np.zeros(4000, bool)) is None
 
 
 def test_highest_walks_to_the_top_and_stops_at_the_limit():

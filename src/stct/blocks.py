@@ -31,6 +31,7 @@ def map_tiles(
     function: Callable[[slice], Result],
     num_rows: int,
     *,
+    start: int = 0,
     num_threads: int | None = None,
 ) -> Iterator[Result]:
     """Call ``function(rows)`` for every tile and yield the results in row order.
@@ -40,14 +41,17 @@ def map_tiles(
     function : callable
         Gets the slice of one tile. Called from several threads.
     num_rows : int
+    start : int
+        The first row, where a tile begins.
     num_threads : int, optional
         All cores by default.
     """
     num_threads = num_threads or os.cpu_count() or 1
     tiles = [
-        slice(start, min(start + TILE, num_rows)) for start in range(0, num_rows, TILE)
+        slice(first, min(first + TILE, num_rows))
+        for first in range(start, num_rows, TILE)
     ]
-    if num_threads == 1 or len(tiles) == 1:
+    if num_threads == 1 or len(tiles) <= 1:
         yield from map(function, tiles)
         return
     pool = _pool(num_threads)

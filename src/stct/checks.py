@@ -55,19 +55,43 @@ def encode_inputs(
     return encoded, P
 
 
-def check_finite(X: Floats, num_threads: int | None) -> None:
-    """Refuse NaN and infinite embeddings, and name their rows."""
+def look_at_rows(X: Any, num_threads: int | None) -> int:
+    """Refuse NaN and infinite embeddings, and name their rows; count constant columns.
+
+    One pass: NaN and infinity show in the extremes.
+    """
+
+    def extremes(rows: slice) -> tuple[Floats, Floats]:
+        block = X[rows]
+        return block.min(axis=0), block.max(axis=0)
 
     def bad_rows(rows: slice) -> Ints:
         finite = np.isfinite(X[rows]).all(axis=1)
         return np.asarray(rows.start + np.flatnonzero(~finite))
 
-    bad = np.concatenate(list(map_tiles(bad_rows, len(X), num_threads=num_threads)))
-    if len(bad):
+    n = X.shape[0]
+    low, high = (
+        np.array(values)
+        for values in zip(*map_tiles(extremes, n, num_threads=num_threads), strict=True)
+    )
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        bad = np.concatenate(list(map_tiles(bad_rows, n, num_threads=num_threads)))
+        names = [name_row(X, int(row)) for row in bad[:6]]
         raise ValueError(
-            f"X has NaN or infinite values in {len(bad)} of {len(X)} rows "
-            f"(row {few(bad)}); every embedding must be finite"
+            f"X has NaN or infinite values in {len(bad)} of {n} rows "
+            f"(row {few(names)}); every embedding must be finite"
         )
+    return int((low.min(axis=0) == high.max(axis=0)).sum())
+
+
+def name_row(X: Any, row: int) -> str:
+    """Say which row, and in which file where rows are in files."""
+    return str(X.name_row(row)) if is_row_source(X) else str(row)
+
+
+def is_row_source(X: Any) -> bool:
+    """Tell whether rows stay in files and are read as they are needed."""
+    return getattr(X, "is_row_source", False) is True
 
 
 def check_labels(encoded: EncodedLabels, num_rows: int) -> None:
@@ -102,7 +126,10 @@ def check_locked(locked: ArrayLike | None, given: Ints) -> NDArray[np.bool_]:
 
 
 def describe(
-    encoded: EncodedLabels, locked: NDArray[np.bool_], X: Floats | None
+    encoded: EncodedLabels,
+    locked: NDArray[np.bool_],
+    num_columns: int,
+    num_constant: int,
 ) -> list[str]:
     """Say in sentences what is unusual about the input."""
     notes = []
@@ -118,11 +145,8 @@ def describe(
         )
     if locked.any():
         notes.append(f"{int(locked.sum())} rows are locked and were left as they are")
-    if X is not None:
-        spread = X.max(axis=0) - X.min(axis=0)
-        constant = int((spread == 0).sum())
-        if constant:
-            notes.append(f"{constant} of {len(spread)} columns are constant")
+    if num_constant:
+        notes.append(f"{num_constant} of {num_columns} columns are constant")
     return notes
 
 

@@ -9,20 +9,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from stct.blocks import single_blas_thread
+from stct.blocks import map_tiles, single_blas_thread
 from stct.checks import (
-    check_finite,
     check_labels,
     check_locked,
     describe,
     encode_inputs,
     few,
+    is_row_source,
+    look_at_rows,
 )
 from stct.correction import Correction, Progress
+from stct.engine import Local
 from stct.labels import EncodedLabels, decode
 from stct.leave_one_out import Labels, correct_probabilities
 from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
+from stct.rows import from_memory_map
 from stct.transition import decide, hoeffding_interval
 
 
@@ -147,7 +150,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Embeddings of any modality, float or integer, finite. A memory map is fine.
+            Embeddings of any modality, float or integer, finite. A memory map or
+            `stct.rows.FileRows` is read as it is needed.
         y : array-like of shape (n,)
             Labels of any hashable type. None, NaN and NA are missing labels.
         locked : array-like of bool, shape (n,), optional
@@ -168,14 +172,10 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y "
                 "is None"
             )
+        constant = 0
         if X is not None:
-            X = validate_data(
-                self,
-                X,
-                dtype=[np.float64, np.float32, np.float16],
-                ensure_all_finite=False,
-            )
-            check_finite(X, num_threads)
+            X = self._as_rows(X, reset=True)
+            constant = look_at_rows(X, num_threads)
         encoded, P = encode_inputs(y, pred_probs)
         check_labels(encoded, len(X if P is None else P))
         fixed = check_locked(locked, encoded.codes)
@@ -184,9 +184,10 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if P is None:
                 result = self._correct(X, encoded, fixed, num_threads, report)
             else:
-                given = Labels(encoded.codes, fixed, P.shape[1], num_threads)
+                given = Labels(encoded.codes, fixed, P.shape[1], Local(num_threads))
                 result = correct_probabilities(P, given)
-        self.notes_ = describe(encoded, fixed, X)
+        columns = 0 if X is None else X.shape[1]
+        self.notes_ = describe(encoded, fixed, columns, constant)
         self._decide(result, encoded, fixed)
         report(1.0)
         return self
@@ -205,19 +206,42 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "fitted from pred_probs: there is no model for new rows; "
                 "predict with the model that made them"
             )
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32, np.float16], reset=False
-        )
-        return self._model.probabilities(X)
+        rows, model = self._as_rows(X, reset=False), self._model
+        look_at_rows(rows, None)
+        tiles = map_tiles(lambda tile: model.probabilities(rows[tile]), rows.shape[0])
+        return np.concatenate(list(tiles))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable clean label of new rows (n,)."""
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
+    def _as_rows(self, X: Any, *, reset: bool) -> Any:
+        """Check what was passed; rows in files stay there."""
+        if isinstance(X, np.memmap):
+            X = from_memory_map(X) or X
+        if not is_row_source(X):
+            return validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32, np.float16],
+                ensure_all_finite=False,
+                reset=reset,
+            )
+        if X.dtype.kind != "f" or X.shape[0] == 0:
+            raise ValueError(f"rows in files must be floats, got {X.dtype} {X.shape}")
+        if reset:
+            self.n_features_in_ = X.shape[1]
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        return X
+
     def _correct(
         self,
-        X: Floats,
+        X: Any,
         encoded: EncodedLabels,
         locked: NDArray[np.bool_],
         num_threads: int | None,
@@ -233,7 +257,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             step_size=self.step_size,
             agreement=self.agreement,
             coverage=self.coverage,
-            num_threads=num_threads,
+            engine=Local(num_threads),
             generator=_generator(self.random_state),
             progress=progress,
         )

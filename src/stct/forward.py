@@ -8,18 +8,16 @@ Inside a tile arrays are class-major (C, t): sums over few classes are then sums
 vectors.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from stct.blocks import map_tiles
-from stct.linear import CentredRows, Floats
+from stct.engine import Engine, Local, RowValues
+from stct.linear import Floats
 from stct.transition import Ints
 
-Result = TypeVar("Result")
 Runs = list[tuple[int, slice]]  # what was said, and where
 
 WIDE = 64  # columns from which threads pay
@@ -50,25 +48,30 @@ class ForwardModel:
 
     def __init__(
         self,
-        U: Floats | CentredRows,
+        U: RowValues,
         given: Ints,
         locked: NDArray[np.bool_],
         num_classes: int,
         *,
-        offset: Floats | None = None,
-        num_threads: int | None = None,
+        offset: RowValues | None = None,
+        engine: Engine | None = None,
     ) -> None:
+        self._engine: Engine = engine or Local()
         self._U = U
         self._offset = offset
+        self._num_rows = len(given)
         # Passes over few columns are too short for threads to share the interpreter.
-        self._num_threads = num_threads if U.shape[1] >= WIDE else 1
+        self._wide = U.shape[1] >= WIDE
         self.num_classes = num_classes
         self.num_free = int(((given >= 0) & ~locked).sum())
         # Given class; C: no label; C + 1 + class: locked.
-        self._said = np.where(
-            given < 0, num_classes, given + locked * (num_classes + 1)
-        )
+        said = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
+        self._said = self._engine.keep(said.astype(np.int32))
         self._runs: dict[int, tuple[Ints | None, Runs]] = {}  # of each tile
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what a worker has no use for."""
+        return {**self.__dict__, "_engine": None, "_runs": {}}
 
     def fit(
         self,
@@ -140,12 +143,8 @@ class ForwardModel:
             counts = seen.counts(C) if count else np.zeros((C, C))
             return seen.log_likelihood(), seen.pull() @ U, counts
 
-        log_likelihood, gradient, counts = 0.0, np.zeros(W.T.shape), np.zeros((C, C))
-        for part in self._map(tile):
-            log_likelihood += part[0]
-            gradient += part[1]
-            counts += part[2]
-        return Sums(log_likelihood, gradient.T, counts)
+        total = self._engine.sum(tile, self._num_rows, wide=self._wide)
+        return Sums(float(total[0]), total[1].T, total[2])
 
     def log_likelihood(self, W: Floats, T: Floats) -> Floats:
         """Log-likelihood of each row's label, (n,)."""
@@ -155,34 +154,32 @@ class ForwardModel:
             seen = self._explain(self._read(rows), weights, said, rows)
             return seen.in_row_order(seen.row_log_likelihood())
 
-        return np.concatenate(list(self._map(tile)))
+        return self._engine.take(self._engine.rows(tile, self._num_rows), None)
 
-    def logits(self, W: Floats) -> Floats:
-        """Offset + U W, (n, C) float32."""
+    def logits(self, W: Floats) -> Any:
+        """Offset + U W, (n, C) float32, with the engine."""
         weights = _working(W)
-        out = np.empty((len(self._said), self.num_classes), np.float32)
 
-        def tile(rows: slice) -> None:
-            out[rows] = self._logits(self._read(rows), weights, rows).T
+        def tile(rows: slice) -> Floats:
+            return self._logits(self._read(rows), weights, rows).T
 
-        for _ in self._map(tile):
-            pass
-        return out
+        return self._engine.rows(tile, self._num_rows)
 
-    def posterior(self, W: Floats, T: Floats) -> tuple[Floats, Floats]:
+    def posterior(self, W: Floats, T: Floats) -> tuple[Any, Any]:
         """P = Pr[clean | x] and Q = Pr[clean | x, given], both (n, C) float32."""
-        P = np.empty((len(self._said), self.num_classes), np.float32)
-        Q = np.empty_like(P)
         weights, said = _working(W), self._said_table(T)
 
-        def tile(rows: slice) -> None:
+        def features_only(rows: slice) -> Floats:
             seen = self._explain(self._read(rows), weights, said, rows)
-            P[rows] = seen.in_row_order(seen.E / seen.norm).T
-            Q[rows] = seen.posterior().T
+            return seen.in_row_order(seen.E / seen.norm).T
 
-        for _ in self._map(tile):
-            pass
-        return P, Q
+        def with_labels(rows: slice) -> Floats:
+            return self._explain(self._read(rows), weights, said, rows).posterior().T
+
+        return tuple(
+            self._engine.rows(tile, self._num_rows)
+            for tile in (features_only, with_labels)
+        )
 
     def _said_table(self, T: Floats) -> Floats:
         """Pr[said | clean] beside a one, (2 C + 1, C, 2): given, no label, locked."""
@@ -218,9 +215,6 @@ class ForwardModel:
             np.matmul(said[value].T, E[:, run], out=totals[:, run])
         np.maximum(totals, np.float32(1e-30), out=totals)
         return _Seen(E, totals[0], totals[1], said, order, runs)
-
-    def _map(self, function: Callable[[slice], Result]) -> Iterator[Result]:
-        return map_tiles(function, len(self._said), num_threads=self._num_threads)
 
 
 class _Seen(NamedTuple):

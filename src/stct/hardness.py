@@ -15,10 +15,9 @@ MAX_SLOPE = 1.0 / 3.0
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
 
 
-def mean_confusion(P: Floats, Q: Floats) -> Floats:
-    """K[y, g] = E[P_g | clean is y], from P and Q (n, C)."""
-    K = (Q.T @ P).astype(np.float64)
-    return np.asarray(K / np.maximum(Q.sum(axis=0, dtype=np.float64), 1e-9)[:, None])
+def mean_confusion(joint: Floats, total: Floats) -> Floats:
+    """K[y, g] = E[P_g | clean is y], from the sums of Q'P (C, C) and of Q (C,)."""
+    return np.asarray(joint / np.maximum(total, 1e-9)[:, None])
 
 
 def confusion_slope(counts: Floats, K: Floats) -> float:

@@ -8,15 +8,16 @@ P = Pr[clean | x], T[clean, given], Q = Pr[clean | x, given]. ``given`` is -1 fo
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stct import hardness
 from stct.correction import ConstantModel, Correction
+from stct.engine import Engine, Local, RowValues
 from stct.forward import ForwardModel, curvature
-from stct.linear import CentredRows, Floats, RidgeFit, RidgePath, solve
+from stct.linear import Floats, RidgeFit, RidgePath, solve
 from stct.score_space import (
     ScoreFit,
     ScoreSpace,
@@ -28,21 +29,20 @@ from stct.score_space import (
 )
 from stct.transition import Ints, count_given, is_learnable, posterior
 
+MAX_FITTED = 2**18  # rows that fit T and the log-odds; scores use all rows
 MAX_REFITS = 2
 STEPS = 5
 
 
 class Labels(NamedTuple):
-    """Everything that is known of the labels."""
+    """Everything that is known of the labels, and where their rows are worked on."""
 
     given: Ints  # (n,), -1 for none
     locked: NDArray[np.bool_]  # (n,)
     num_classes: int
-    num_threads: int | None
+    engine: Engine
 
-    def model(
-        self, U: Floats | CentredRows, offset: Floats | None = None
-    ) -> ForwardModel:
+    def model(self, U: RowValues, offset: RowValues | None = None) -> ForwardModel:
         """Likelihood of these labels for features U (n, k)."""
         return ForwardModel(
             U,
@@ -50,8 +50,15 @@ class Labels(NamedTuple):
             self.locked,
             self.num_classes,
             offset=offset,
-            num_threads=self.num_threads,
+            engine=self.engine,
         )
+
+    def some(self, index: Ints | None) -> "Labels":
+        """Labels of some rows, whose values are here; None is all of them."""
+        here = self._replace(engine=Local(getattr(self.engine, "num_threads", None)))
+        if index is None:
+            return here
+        return here._replace(given=self.given[index], locked=self.locked[index])
 
 
 class LogOdds(NamedTuple):
@@ -59,27 +66,29 @@ class LogOdds(NamedTuple):
 
     space: ScoreSpace
     weights: Floats  # (k, C)
-    logits: Floats  # (n, C)
+
+    def logits(self, S: Floats) -> Floats:
+        """Log-odds of scores S (n, C), float32."""
+        return np.asarray(self.space.features(S) @ self.weights, dtype=np.float32)
 
 
 class LooModel(NamedTuple):
     """Pr[clean | x] for new rows: ridge scores, log-odds, a correction linear in x."""
 
     ridge: RidgeFit
-    log_odds: tuple[ScoreSpace, Floats]
+    log_odds: LogOdds
     direct: tuple[Floats, Floats]  # weights (d, C), intercept (C,)
     sharpness: float
 
     def probabilities(self, X: Floats) -> Floats:
         """Pr[clean | x], (n, C)."""
-        space, W = self.log_odds
         S = X @ self.ridge.weights + self.ridge.intercept
-        logits = space.features(S) @ W + X @ self.direct[0] + self.direct[1]
+        logits = self.log_odds.logits(S) + X @ self.direct[0] + self.direct[1]
         return softmax(logits * self.sharpness)
 
 
 def correct_by_leave_one_out(
-    H: Floats,
+    H: RowValues,
     labels: Labels,
     progress: Callable[[float], None],
     *,
@@ -89,40 +98,75 @@ def correct_by_leave_one_out(
 
     ``owned`` lets H be overwritten, which saves a copy of it.
     """
-    given = labels.given
-    path = RidgePath(H, given >= 0, owned=owned, num_threads=labels.num_threads)
+    engine, n, C = labels.engine, len(labels.given), labels.num_classes
+    path = RidgePath(H, labels.given >= 0, engine=engine, owned=owned)
     if len(path.values) == 0:  # all columns are constant
         return nothing_learnt(labels)
     progress(0.2)
-    ridge = path.fit(one_hot(given, labels.num_classes), given)
+    given, locked = engine.keep(labels.given), engine.keep(labels.locked)
+    ridge = path.fit(engine.rows(lambda rows: one_hot(given[rows], C), n), given)
     progress(0.3)
-    chosen = choose(ridge.scores, given, labels.locked, labels.num_threads)
+    index = some_rows(n)
+    sample = labels.some(index)
+    S = engine.take(ridge.scores, index)
+    chosen = choose(S, sample.given, sample.locked)
     if chosen is None:
         return nothing_learnt(labels)
+    progress(0.4)
+    odds, T = fit_annotator(S, sample, chosen)
     progress(0.5)
-    odds, T = fit_annotator(ridge.scores, labels, chosen)
     stop = "max_rounds"
+    agreed = agreement(ridge.scores, given, engine)
     for refit in range(1, MAX_REFITS + 1):
         # The posterior is a cleaner target than the given labels. T describes the
         # annotator and stays; so does the strength, because leave-one-out is no
         # longer blind: a row's label has reached the targets of the others.
-        Q = posterior(softmax(odds.logits), T, given)
-        Q[labels.locked] = one_hot(given[labels.locked], labels.num_classes)
-        again = path.fit(Q, given, strength=ridge.strength)
+        target = clean_targets(ridge.scores, odds, T, given, locked)
+        again = path.fit(engine.rows(target, n), given, strength=ridge.strength)
         progress(0.5 + 0.2 * refit / MAX_REFITS)
-        if agreement(again.scores, given) <= agreement(ridge.scores, given):
+        agrees = agreement(again.scores, given, engine)
+        if agrees <= agreed:
             stop = "agreement"
             break
-        ridge = again
-        odds = fit_log_odds(ridge.scores, labels, chosen, T, odds.logits)
-    logits, direct = fit_directly(path, odds.logits, labels, T)
+        old = odds.logits(S)
+        ridge, agreed, S = again, agrees, engine.take(again.scores, index)
+        odds = fit_log_odds(S, sample, chosen, T, old)
+    logits, direct = fit_directly(path, ridge.scores, odds, labels, T)
     progress(0.9)
     judged = judge(logits, T, labels)
-    log_odds = odds.space, odds.weights
-    model = LooModel(ridge, log_odds, direct, judged.sharpness)
+    model = LooModel(ridge._replace(scores=None), odds, direct, judged.sharpness)
     return Correction(
-        judged.posterior, judged.transition, is_learnable(T), model, refit, stop
+        engine.take(judged.posterior, None),
+        judged.transition,
+        is_learnable(T),
+        model,
+        refit,
+        stop,
     )
+
+
+def some_rows(n: int) -> Ints | None:
+    """Rows that fit what has few parameters, spread over all of them; None is all."""
+    if n <= MAX_FITTED:
+        return None
+    stride = -(-n // MAX_FITTED)
+    starts = np.arange(0, n, stride)
+    jump = np.random.default_rng(0).integers(0, stride, len(starts))
+    return np.asarray(np.minimum(starts + jump, n - 1))
+
+
+def clean_targets(
+    scores: RowValues, odds: LogOdds, T: Floats, given: RowValues, locked: RowValues
+) -> Callable[[slice], Floats]:
+    """Posterior of a tile, certain where a row is locked."""
+
+    def target(rows: slice) -> Floats:
+        said, fixed = given[rows], locked[rows]
+        Q = posterior(softmax(odds.logits(scores[rows])), T, said)
+        Q[fixed] = one_hot(said[fixed], len(T))
+        return Q
+
+    return target
 
 
 def correct_probabilities(P: Floats, labels: Labels) -> Correction:
@@ -131,11 +175,11 @@ def correct_probabilities(P: Floats, labels: Labels) -> Correction:
     They must be out-of-fold, as leave-one-out scores are.
     """
     scores = np.log(np.maximum(P, 1e-6)).astype(np.float32)
-    chosen = choose(scores, labels.given, labels.locked, labels.num_threads)
+    chosen = choose(scores, labels.given, labels.locked)
     if chosen is None:
         return nothing_learnt(labels)
     odds, T = fit_annotator(scores, labels, chosen)
-    judged = judge(odds.logits, T, labels)
+    judged = judge(odds.logits(scores), T, labels)
     return Correction(
         judged.posterior, judged.transition, is_learnable(T), None, 1, "max_rounds"
     )
@@ -144,10 +188,9 @@ def correct_probabilities(P: Floats, labels: Labels) -> Correction:
 def fit_annotator(
     S: Floats, labels: Labels, chosen: ScoreFit
 ) -> tuple[LogOdds, Floats]:
-    """Fit log-odds and T on all rows; T keeps only what the rows prove."""
-    model = labels.model(chosen.space.features(S))
-    W, T = fit_all(model, chosen)
-    return LogOdds(chosen.space, W, model.logits(W)), T
+    """Fit log-odds and T; T keeps only what the rows prove."""
+    W, T = fit_all(labels.model(chosen.space.features(S)), chosen)
+    return LogOdds(chosen.space, W), T
 
 
 def fit_log_odds(
@@ -157,15 +200,14 @@ def fit_log_odds(
     space = make_space(S, quadratic=chosen.family.quadratic)
     U = space.features(S)
     W = solve((U.T @ U).astype(np.float64), (U.T @ logits).astype(np.float64))
-    model = labels.model(U)
     precision = prior_precision(space, chosen.family)
-    W, _ = model.fit(W, T, precision=precision, max_steps=STEPS)
-    return LogOdds(space, W, model.logits(W))
+    W, _ = labels.model(U).fit(W, T, precision=precision, max_steps=STEPS)
+    return LogOdds(space, W)
 
 
 def fit_directly(
-    path: RidgePath, offset: Floats, labels: Labels, T: Floats
-) -> tuple[Floats, tuple[Floats, Floats]]:
+    path: RidgePath, scores: RowValues, odds: LogOdds, labels: Labels, T: Floats
+) -> tuple[Any, tuple[Floats, Floats]]:
     """Add a correction linear in x itself to the log-odds, by the same likelihood.
 
     Squared error spends its effort on rows that are clear anyway. The prior is centred
@@ -175,13 +217,19 @@ def fit_directly(
 
     Returns
     -------
-    logits : ndarray of shape (n, C)
+    logits : array of shape (n, C), with the engine
     direct : tuple
         Weights (d, C) and intercept (C,) of the correction.
     """
-    P = softmax(offset)
-    bend = curvature(P, T)  # (n,)
-    mean_bend = max(float(bend.mean()), 1e-6)
+    engine, n = labels.engine, len(labels.given)
+    given = engine.keep(labels.given)
+    offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
+
+    def bend(rows: slice) -> Floats:
+        return curvature(softmax(offset[rows]), T)  # (t,)
+
+    total = engine.sum(lambda rows: (bend(rows).sum(dtype=np.float64),), n)[0]
+    mean_bend = max(float(total) / n, 1e-6)
     penalty = float(path.values.sum()) / path.num_labelled
     scale = 1.0 / np.sqrt(mean_bend * path.values + penalty)  # (rank,)
     basis = path.vectors * scale  # (d, rank)
@@ -193,31 +241,37 @@ def fit_directly(
         basis=basis,
         max_steps=STEPS,
     )
-    logits = model.logits(W)
-    P = softmax(logits)
-    Q = posterior(P, T, labels.given)
-    own = path.leverage_at(penalty / mean_bend) / mean_bend  # (n,)
-    pull = own / np.maximum(1.0 - own * bend, 0.05)
-    logits += pull[:, None] * (P - Q)
+    moved = model.logits(W)
+    leverage = path.leverage_at(penalty / mean_bend)
+
+    def without_own_pull(rows: slice) -> Floats:
+        P = softmax(moved[rows])
+        own = leverage(rows) / mean_bend  # (t,)
+        pull = own / np.maximum(1.0 - own * bend(rows), 0.05)
+        step = pull[:, None] * (P - posterior(P, T, given[rows]))
+        return np.asarray(moved[rows] + step, dtype=np.float32)
+
     W = W * path.rows.scale
-    return logits, (W, -(path.rows.mean @ W))
+    return engine.rows(without_own_pull, n), (W, -(path.rows.mean @ W))
 
 
 class Judgement(NamedTuple):
     """What the annotator's labels are worth, row by row."""
 
-    posterior: Floats  # (n, C)
+    posterior: Any  # (n, C), with the engine
     transition: Floats  # (C, C)
     sharpness: float  # of P
 
 
-def judge(logits: Floats, T: Floats, labels: Labels) -> Judgement:
+def judge(logits: RowValues, T: Floats, labels: Labels) -> Judgement:
     """Posterior of the clean class, with allowance for annotators who err on hard rows.
 
     The logits are sharpened or softened first, to the likelihood of the given labels:
     after few rows or much noise they come out too soft.
     """
-    model = labels.model(logits)
+    engine, n = labels.engine, len(labels.given)
+    index = some_rows(n)
+    model = labels.some(index).model(engine.take(logits, index))
     identity = np.eye(labels.num_classes)
 
     def likelihood(step: int) -> float:
@@ -225,14 +279,27 @@ def judge(logits: Floats, T: Floats, labels: Labels) -> Judgement:
         return model.sums(factor * identity, T, count=False).log_likelihood
 
     sharpness = 2.0 ** (highest(likelihood, start=0, limit=8) / 4)
-    P, Q = model.posterior(sharpness * identity, T)
-    K = hardness.mean_confusion(P, Q)
-    slope = hardness.confusion_slope(count_given(Q, labels.given), K)
+    given, locked = engine.keep(labels.given), engine.keep(labels.locked)
+
+    def explain(rows: slice, sharpness: float, T: Floats) -> tuple[Floats, Floats]:
+        P = softmax(np.float32(sharpness) * logits[rows])
+        Q = posterior(P, T, given[rows])
+        Q[locked[rows]] = one_hot(given[rows][locked[rows]], len(T))
+        return P, Q
+
+    def confusion(rows: slice) -> tuple[Floats, ...]:
+        P, Q = explain(rows, sharpness, T)
+        return Q.T @ P, Q.sum(axis=0, dtype=np.float64), count_given(Q, given[rows])
+
+    joint, total, counts = engine.sum(confusion, n, wide=False)
+    K = hardness.mean_confusion(joint, total)
+    slope = hardness.confusion_slope(counts, K)
+    final_T, final_sharpness = T, sharpness
     if slope > 0.0:
-        sharpness *= hardness.sharpening(slope)
-        T = hardness.blame_annotator(T, K, slope)
-        Q = model.posterior(sharpness * identity, T)[1]
-    return Judgement(Q, T, sharpness)
+        final_sharpness *= hardness.sharpening(slope)
+        final_T = hardness.blame_annotator(T, K, slope)
+    Q = engine.rows(lambda rows: explain(rows, final_sharpness, final_T)[1], n)
+    return Judgement(Q, final_T, final_sharpness)
 
 
 def nothing_learnt(labels: Labels) -> Correction:
@@ -245,9 +312,14 @@ def nothing_learnt(labels: Labels) -> Correction:
     return Correction(Q, T, learnable, model, 1, "nothing_learnt")
 
 
-def agreement(S: Floats, given: Ints) -> float:
+def agreement(S: RowValues, given: RowValues, engine: Engine) -> float:
     """Share of rows whose best score is at the given label."""
-    return float((S.argmax(axis=1) == given).mean())
+
+    def same(rows: slice) -> tuple[int]:
+        return (int((S[rows].argmax(axis=1) == given[rows]).sum()),)
+
+    n = S.shape[0]
+    return float(engine.sum(same, n, wide=False)[0]) / n
 
 
 def one_hot(given: Ints, num_classes: int) -> Floats:

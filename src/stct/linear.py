@@ -4,16 +4,16 @@ Legend: n rows, n_t sub-training rows, n_v validation rows, d columns, C classes
 L ridge strengths. H embeddings (n, d), Y soft labels (n, C), W weights (d, C).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stct.blocks import TILE, map_tiles
+from stct.engine import Engine, Local, RowValues
 
 Floats = NDArray[np.floating]
-Result = TypeVar("Result")
 
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
 # path is the same for embeddings of any scale.
@@ -61,7 +61,7 @@ def to_simplex(Y: Floats) -> Floats:
 class RidgeFit(NamedTuple):
     """A ridge model; the scores of labelled rows are leave-one-out."""
 
-    scores: Floats  # (n, C)
+    scores: Any  # (n, C), with the engine
     weights: Floats  # (d, C)
     intercept: Floats  # (C,)
     strength: float  # in units of the mean eigenvalue
@@ -73,13 +73,13 @@ class CentredRows:
     ``centre_in_place`` makes all of them at once and gives H up for it.
     """
 
-    def __init__(self, H: Floats, mean: Floats, scale: float) -> None:
+    def __init__(self, H: RowValues, mean: Floats, scale: float) -> None:
         # float16 and integers are widened, float64 keeps its precision.
         self.dtype = np.result_type(H.dtype, np.float32)
         self.shape = H.shape
         self.mean = np.asarray(mean, dtype=self.dtype)
         self.scale = scale  # a power of two
-        self._H = H
+        self._H: Any = H
         self._is_centred = False
 
     def centre_in_place(self, num_threads: int | None) -> None:
@@ -88,7 +88,7 @@ class CentredRows:
         def centre(rows: slice) -> None:
             self._H[rows] = self[rows]
 
-        for _ in map_tiles(centre, len(self._H), num_threads=num_threads):
+        for _ in map_tiles(centre, self.shape[0], num_threads=num_threads):
             pass
         self._is_centred = True
 
@@ -117,6 +117,8 @@ class RidgePath:
         Rows are read as ``H[i:j]``.
     labelled : ndarray of bool, shape (n,)
         Rows that the model may learn from. The others are only predicted.
+    engine : Engine, optional
+        Where the rows are worked on.
     owned : bool
         H is an array that nobody else needs: it may be overwritten.
 
@@ -129,30 +131,32 @@ class RidgePath:
 
     def __init__(
         self,
-        H: Floats,
+        H: RowValues,
         labelled: NDArray[np.bool_],
         *,
+        engine: Engine | None = None,
         owned: bool = False,
-        num_threads: int | None = None,
     ) -> None:
-        self._labelled = labelled
-        self._num_threads = num_threads
+        self._engine: Engine = engine or Local()
+        self._labelled = self._engine.keep(labelled)
+        self._num_rows = len(labelled)
         self.num_labelled = int(labelled.sum())
         start = int(np.argmax(labelled))
-        self.rows = CentredRows(H, H[start], _scale(H[start : start + TILE] - H[start]))
+        first = H[start : min(start + TILE, self._num_rows)]
+        self.rows = CentredRows(H, first[0], _scale(first - first[0]))
         if H.shape[1] > self.num_labelled:
-            mean, self.values, self.vectors = self._axes_of_few_rows(H)
+            mean, self.values, self.vectors = self._axes_of_few_rows(H, labelled)
         else:
             mean, self.values, self.vectors = self._axes_of_many_rows()
         self.rows = CentredRows(H, mean, self.rows.scale)
         if owned:
-            self.rows.centre_in_place(num_threads)
+            self.rows.centre_in_place(getattr(self._engine, "num_threads", None))
         unit = float(self.values.mean()) if len(self.values) else 1.0
         self._ridges = np.array(STRENGTHS) * unit  # (L,)
         self._leverage = self._leverages()  # (n, L)
 
     def fit(
-        self, Y: Floats, given: NDArray[np.intp], strength: float | None = None
+        self, Y: RowValues, given: RowValues, strength: float | None = None
     ) -> RidgeFit:
         """Fit Y; pick the strength that agrees most with the given noisy labels.
 
@@ -161,28 +165,32 @@ class RidgePath:
         strongest wins: it leans least on single rows. A ``strength`` of an earlier
         fit skips the choice. Of many rows every few choose.
         """
-        label_mean = Y[self._labelled].mean(axis=0, dtype=np.float64)  # (C,)
+        n = self._num_rows
+        label_mean = self._label_mean(Y)  # (C,)
         B = self.vectors.T @ self._cross_product(Y, label_mean)  # (rank, C)
         models = [
             (self.vectors @ (B / (self.values + ridge)[:, None]), index)
             for index, ridge in enumerate(self._ridges)
         ]  # L weights (d, C)
         if strength is None:
-            counts = np.zeros(len(models), dtype=np.intp)
-            stride = max(1, len(given) // CHOOSING_ROWS)
-            for rows, S in self._loo(models, label_mean, Y, stride):
-                counts += (S.argmax(axis=2) == given[rows]).sum(axis=1)
+            stride = max(1, n // CHOOSING_ROWS)
+            predict = self._leave_one_out(models, label_mean, Y, stride)
+
+            def agree(rows: slice) -> tuple[Floats]:
+                same = predict(rows).argmax(axis=2) == given[rows][::stride]
+                return (same.sum(axis=1),)
+
+            counts = self._engine.sum(agree, n)[0]
             best = len(models) - 1 - int(counts[::-1].argmax())
         else:
             best = STRENGTHS.index(strength)
-        scores = np.empty(Y.shape, self.rows.dtype)
-        for rows, S in self._loo(models[best : best + 1], label_mean, Y):
-            scores[rows] = S[0]
+        predict_best = self._leave_one_out([models[best]], label_mean, Y)
+        scores = self._engine.rows(lambda rows: predict_best(rows)[0], n)
         W = models[best][0] * self.rows.scale
         return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
 
-    def leverage_at(self, ridge: float) -> Floats:
-        """Diagonal of the hat matrix for any ridge, (n,).
+    def leverage_at(self, ridge: float) -> Callable[[slice], Floats]:
+        """Diagonal of the hat matrix for any ridge, as a function of the rows.
 
         Interpolated between the strengths of the path; 0 in rows not learnt from.
         """
@@ -190,101 +198,110 @@ class RidgePath:
         place = float(np.interp(np.log(ridge), np.log(self._ridges), steps))
         low = min(int(place), len(steps) - 2)
         share = place - low
-        mixed = (1.0 - share) * self._leverage[:, low]
-        return np.asarray(mixed + share * self._leverage[:, low + 1])
+        leverage = self._leverage
+
+        def interpolate(rows: slice) -> Floats:
+            mine = leverage[rows]
+            return np.asarray((1.0 - share) * mine[:, low] + share * mine[:, low + 1])
+
+        return interpolate
 
     def _axes_of_many_rows(self) -> tuple[Floats, Floats, Floats]:
         """Mean, eigenvalues and -vectors of the Gram matrix, summed over tiles."""
-        everything = self.num_labelled == len(self._labelled)
+        centred, labelled = self.rows, self._labelled
+        everything = self.num_labelled == self._num_rows
 
         def moments(rows: slice) -> tuple[Floats, Floats]:
-            H = self.rows[rows]
-            H = H if everything else H[self._labelled[rows]]
+            H = centred[rows]
+            H = H if everything else H[labelled[rows]]
             return H.sum(axis=0, dtype=np.float64), H.T @ H
 
-        d = len(self.rows.mean)
-        total, G = np.zeros(d), np.zeros((d, d))
-        for tile_total, tile_G in self._map(moments):
-            total += tile_total
-            G += tile_G
+        total, G = self._engine.sum(moments, self._num_rows)
         offset = total / self.num_labelled
         G -= self.num_labelled * np.outer(offset, offset)
         values, V = np.linalg.eigh(G)
         real = values > _cutoff(values, self.rows.dtype)
         return self.rows.mean + offset / self.rows.scale, values[real], V[:, real]
 
-    def _axes_of_few_rows(self, H: Floats) -> tuple[Floats, Floats, Floats]:
+    def _axes_of_few_rows(
+        self, H: RowValues, labelled: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, Floats]:
         """Compute the same from the rows themselves when there are fewer of them."""
-        few = np.asarray(H[self._labelled], dtype=np.float64)
+        few = np.asarray(H[0 : self._num_rows], dtype=np.float64)[labelled]
         mean = few.mean(axis=0)
         _, s, Vt = np.linalg.svd((few - mean) * self.rows.scale, full_matrices=False)
         values = s**2
         real = values > _cutoff(values, self.rows.dtype)
         return mean, values[real], Vt[real].T
 
-    def _leverages(self) -> Floats:
+    def _leverages(self) -> Any:
         """Diagonal of the hat matrix for each strength; 0 in rows not learnt from."""
+        centred, labelled = self.rows, self._labelled
         V = self.vectors.astype(self.rows.dtype)
         D = 1.0 / (self.values[:, None] + self._ridges)  # (rank, L)
         D = D.astype(self.rows.dtype)
 
         def leverage(rows: slice) -> Floats:
-            Z = self.rows[rows] @ V
+            Z = centred[rows] @ V
             np.square(Z, out=Z)
-            return np.asarray(Z @ D)
+            out = np.minimum(Z @ D, MOST_LEVERAGE)
+            out[~labelled[rows]] = 0.0
+            return np.asarray(out, dtype=centred.dtype)
 
-        out = np.concatenate(list(self._map(leverage)))
-        np.minimum(out, MOST_LEVERAGE, out=out)
-        out[~self._labelled] = 0.0
-        return out
+        return self._engine.rows(leverage, self._num_rows)
 
-    def _cross_product(self, Y: Floats, label_mean: Floats) -> Floats:
+    def _label_mean(self, Y: RowValues) -> Floats:
+        """Mean of the labelled rows of Y, (C,)."""
+        labelled = self._labelled
+
+        def total(rows: slice) -> tuple[Floats]:
+            return (Y[rows][labelled[rows]].sum(axis=0, dtype=np.float64),)
+
+        total_Y = self._engine.sum(total, self._num_rows, wide=False)[0]
+        return np.asarray(total_Y / self.num_labelled)
+
+    def _cross_product(self, Y: RowValues, label_mean: Floats) -> Floats:
         """Hc' Yc over the labelled rows, (d, C)."""
+        centred, labelled = self.rows, self._labelled
 
-        def product(rows: slice) -> Floats:
-            Yc = (Y[rows] - label_mean).astype(self.rows.dtype)
-            Yc *= self._labelled[rows, None]
-            return np.asarray(Yc.T @ self.rows[rows])
+        def product(rows: slice) -> tuple[Floats]:
+            Yc = (Y[rows] - label_mean).astype(centred.dtype)
+            Yc *= labelled[rows][:, None]
+            return (Yc.T @ centred[rows],)
 
-        B = np.zeros((Y.shape[1], len(self.rows.mean)))
-        for tile in self._map(product):
-            B += tile
-        return B.T
+        return np.asarray(self._engine.sum(product, self._num_rows)[0].T)
 
-    def _loo(
+    def _leave_one_out(
         self,
         models: Sequence[tuple[Floats, int]],
         label_mean: Floats,
-        Y: Floats,
+        Y: RowValues,
         stride: int = 1,
-    ) -> Iterator[tuple[slice, Floats]]:
-        """Leave-one-out predictions (F - l Y) / (1 - l) as (models, rows, C) tiles."""
+    ) -> Callable[[slice], Floats]:
+        """Leave-one-out predictions (F - l Y) / (1 - l) of a tile, (models, t, C)."""
         W = np.concatenate([weights for weights, _ in models], axis=1)  # (d, models C)
         W = W.astype(self.rows.dtype)
         strengths = [index for _, index in models]
         mean = label_mean.astype(self.rows.dtype)
+        n = mean.dtype.type(self.num_labelled)
+        centred, leverages, labelled = self.rows, self._leverage, self._labelled
 
-        def predict_tile(rows: slice) -> tuple[slice, Floats]:
-            rows = slice(rows.start, rows.stop, stride)
-            F = self.rows[rows] @ W
+        def predict(rows: slice) -> Floats:
+            F = centred[rows][::stride] @ W
             F = F.reshape(len(F), len(models), -1).swapaxes(0, 1)
             # Left out of the weights and of the means that the others are centred by,
             # a row has leverage l + 1/n. The label mean alone is that of all rows.
-            n = mean.dtype.type(self.num_labelled)
-            known = self._labelled[rows, None]
-            leverage = self._leverage[rows, strengths].T[:, :, None] + known / n
-            Yc = known * (Y[rows] - mean)
+            known = labelled[rows][::stride, None]
+            leverage = leverages[rows][::stride, strengths].T[:, :, None] + known / n
+            Yc = known * (Y[rows][::stride] - mean)
             F -= leverage * Yc
             F /= np.maximum(1.0 - leverage, 1.0 - MOST_LEVERAGE)
             F += Yc / (n - 1)
             F *= leverage < MOST_LEVERAGE
             F += mean
-            return rows, F
+            return np.asarray(F)
 
-        return self._map(predict_tile)
-
-    def _map(self, function: Callable[[slice], Result]) -> Iterator[Result]:
-        return map_tiles(function, len(self._labelled), num_threads=self._num_threads)
+        return predict
 
 
 def _scale(differences: Floats) -> float:

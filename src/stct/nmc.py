@@ -20,6 +20,7 @@ from stct.correction import (
     num_splits,
     num_splits_to_cover,
 )
+from stct.engine import Engine
 from stct.leave_one_out import Labels, correct_by_leave_one_out, one_hot
 from stct.linear import Floats
 from stct.transition import Ints, count_transition, is_learnable
@@ -39,7 +40,7 @@ def correct_labels(
     step_size: float = 0.2,
     agreement: float = 0.998,
     coverage: float = 0.9999,
-    num_threads: int | None = None,
+    engine: Engine,
     generator: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Correction:
@@ -50,6 +51,7 @@ def correct_labels(
     `stct.correction`). Locked rows are certain and never move.
     """
     if method == "loo":
+        small = len(H) * H.shape[1] <= MAX_SORTED
         # Inside, classes are numbered by size and rows are sorted by class and content:
         # sums then have one order, and one rounding, whatever came first or how it is
         # called. Large data stays where it is and in its own order, array or file:
@@ -59,14 +61,15 @@ def correct_labels(
         rank[np.argsort(-sizes, kind="stable")] = np.arange(num_classes)
         rank[-1] = -1  # no label
         ranked = rank[given]
-        small = len(H) * H.shape[1] <= MAX_SORTED
+        H = np.asarray(H[0 : len(H)]) if small else H
         rows = _order_by_content(H, ranked) if small else np.arange(len(H))
-        labels = Labels(ranked[rows], locked[rows], num_classes, num_threads)
-        sorted_rows = _gather(H, rows, num_threads) if small else H
+        labels = Labels(ranked[rows], locked[rows], num_classes, engine)
+        sorted_rows = _gather(H, rows) if small else H
         result = correct_by_leave_one_out(sorted_rows, labels, progress, owned=small)
         posterior = np.empty_like(result.posterior)
         posterior[rows] = result.posterior
         return result._replace(posterior=posterior).reordered(rank[:-1])
+    H = np.asarray(H[0 : len(H)])  # random splits need all rows at hand
     known = np.flatnonzero(given >= 0)
     count = num_splits if method == "paper" else num_splits_to_cover
     dtype = np.result_type(H.dtype, np.float32)
@@ -123,13 +126,13 @@ def _digest(H: Floats) -> NDArray[np.uint64]:
     return total
 
 
-def _gather(H: Floats, rows: Ints, num_threads: int | None) -> Floats:
+def _gather(H: Floats, rows: Ints) -> Floats:
     """Copy rows of H in another order, at least float32."""
     out = np.empty(H.shape, np.result_type(H.dtype, np.float32))
 
     def copy(tile: slice) -> None:
         out[tile] = H[rows[tile]]
 
-    for _ in map_tiles(copy, len(H), num_threads=num_threads):
+    for _ in map_tiles(copy, len(H)):
         pass
     return out

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.engine import Local
 from stct.forward import ForwardModel
 from stct.linear import Floats
 from stct.transition import (
@@ -22,7 +23,8 @@ from stct.transition import (
 )
 
 PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
-SAMPLE = 8192  # rows for choosing, stratified; everything else uses all rows
+SAMPLE = 8192  # rows for choosing, stratified
+MAX_VALIDATION = 65_536  # rows that judge the choice
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
 FIRST_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 5
@@ -146,7 +148,6 @@ class Trial:
         val: Ints,
         *,
         quadratic: bool,
-        num_threads: int | None,
     ) -> None:
         self.space = make_space(S[train], quadratic=quadratic)
         self.fitted, self.tested = (
@@ -155,7 +156,7 @@ class Trial:
                 given[rows],
                 np.zeros(len(rows), dtype=bool),
                 S.shape[1],
-                num_threads=num_threads,
+                engine=Local(1),
             )
             for rows in (train, val)
         )
@@ -187,9 +188,7 @@ class Trial:
         return best, likelihood
 
 
-def choose(
-    S: Floats, given: Ints, locked: NDArray[np.bool_], num_threads: int | None
-) -> ScoreFit | None:
+def choose(S: Floats, given: Ints, locked: NDArray[np.bool_]) -> ScoreFit | None:
     """Pick the family and T whose fit predicts a noisy validation set best.
 
     A richer family must be better by two standard errors. If plain scores do not beat
@@ -201,7 +200,7 @@ def choose(
     train, val = _stratified_split(S, given, free)
     anchors = anchor_transition(S[free], given[free])
     starts = (anchors, symmetric_transition(0.9, S.shape[1]))
-    trial = Trial(S, given, train, val, quadratic=False, num_threads=num_threads)
+    trial = Trial(S, given, train, val, quadratic=False)
     plain = [trial.start(FAMILIES[0], T) for T in starts]
     # Only plain scores are up against chance: fitted weights could also learn that a
     # row's own label is missing from its score.
@@ -214,7 +213,7 @@ def choose(
         return None
     for family in FAMILIES:
         if family.quadratic:
-            trial = Trial(S, given, train, val, quadratic=True, num_threads=num_threads)
+            trial = Trial(S, given, train, val, quadratic=True)
             if len(train) < family.min_rows * trial.space.identity.size:
                 break
             plain = [trial.start(family, T) for T in starts]
@@ -231,7 +230,8 @@ def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
     order = rows[np.lexsort((shuffle, given[rows]))]
     stride = max(2, -(-len(order) // SAMPLE))
     in_train = np.arange(len(order)) % stride == 0
-    return order[in_train], order[~in_train]
+    val = order[~in_train]
+    return order[in_train], val[:: -(-len(val) // MAX_VALIDATION)]
 
 
 def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:

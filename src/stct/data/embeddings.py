@@ -1,5 +1,7 @@
 """Embeddings from .npy, .npz or .parquet files, or from a list column of the table.
 
+Large .npy and .parquet files and folders of them stay on disk (`stct.data.shards`).
+
 Nothing here ever unpickles: an array of Python objects is an error.
 """
 
@@ -14,7 +16,9 @@ from numpy.typing import NDArray
 
 from stct.data.columns import check_ids, ids_as_text, name_a_few, read_ids
 from stct.data.list_columns import column_of_lists, from_arrow_lists, is_list
+from stct.data.shards import open_folder, open_parquet
 from stct.data.tables import Table, read_table, require_column
+from stct.rows import FileRows
 
 Array = NDArray[Any]
 
@@ -29,7 +33,7 @@ def load_embeddings(
     file: Path | None,
     column: str | None,
     id_column: str | None,
-) -> tuple[Array, list[str]]:
+) -> tuple[Any, list[str]]:
     """Give the embeddings (n, d) of a table's rows, and notes about them.
 
     From ``file`` if there is one (there ``column`` chooses an array or column of the
@@ -58,7 +62,7 @@ def load_embeddings(
 class Embeddings(NamedTuple):
     """One row of numbers for each id, or for each row of the table without ids."""
 
-    values: Array  # (n, d)
+    values: Any  # (n, d), an array or `FileRows`
     ids: list[str] | None
 
 
@@ -70,7 +74,8 @@ def read_embeddings(
     Parameters
     ----------
     path : Path
-        ``.npy``: one 2-d array. ``.npz``: the array ``embeddings``, or the only 2-d
+        A folder of .npy or of .parquet files, or one file: ``.npy``: one 2-d array.
+        ``.npz``: the array ``embeddings``, or the only 2-d
         array, with optional 1-d ``ids``. ``.parquet``: one list column, or else
         every numeric column, with optional ids.
     column : str, optional
@@ -78,24 +83,31 @@ def read_embeddings(
     id_column : str, optional
         Name of the id column of a .parquet file; ``id`` is tried after it.
     """
-    readers = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet}
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
+    reader = _READERS.get(path.suffix.lower())
+    values: Any
+    if path.is_dir():
+        values, ids = open_folder(path, column=column, id_column=id_column)
+    elif reader is None:
         raise ValueError(
-            f"{path}: embeddings must end in .npy, .npz or .parquet, "
-            f"got {path.suffix or 'no ending'!r}"
+            f"{path}: embeddings must end in .npy, .npz or .parquet, or be a folder of "
+            f"them, got {path.suffix or 'no ending'!r}"
         )
-    values, ids = reader(path, column, id_column)
+    elif path.suffix.lower() == ".parquet" and _is_big(path):
+        values, ids = open_parquet([path], column=column, id_column=id_column)
+    else:
+        values, ids = reader(path, column, id_column)
     if ids is not None:
         if len(ids) != len(values):
             raise ValueError(f"{path}: {len(ids)} ids for {len(values)} embeddings")
         check_ids(ids, str(path))
-    return Embeddings(_checked(values, str(path)), ids)
+    # What is read as it is needed is checked when it is read.
+    in_files = isinstance(values, FileRows)
+    return Embeddings(values if in_files else _checked(values, str(path)), ids)
 
 
 def align(
     embeddings: Embeddings, path: Path, ids: Sequence[str] | None, num_rows: int
-) -> Array:
+) -> Any:
     """Bring embeddings into the order of the table.
 
     Joined by id when both sides have ids, as exact text; otherwise by row, and then
@@ -118,8 +130,15 @@ def align(
         extra = [name for name in embeddings.ids if name not in known]
         raise ValueError(f"{path}: ids that the table lacks: {name_a_few(extra)}")
     order = np.array([place[name] for name in ids], dtype=np.intp)  # (n,)
-    in_order = np.array_equal(order, np.arange(len(order)))
-    return values if in_order else values[order]
+    wrong = np.flatnonzero(order != np.arange(len(order)))
+    if len(wrong) and isinstance(values, FileRows):
+        row = int(wrong[0])
+        raise ValueError(
+            f"{path}: row {values.name_row(row)} has id {embeddings.ids[row]!r} where "
+            f"the table has {ids[row]!r}; embeddings that stay on disk must be in the "
+            "order of the table"
+        )
+    return values[order] if len(wrong) else values
 
 
 def _read_npy(
@@ -129,14 +148,17 @@ def _read_npy(
         raise ValueError(
             f"{path}: a .npy file has no columns; drop --embeddings-column"
         )
-    big = path.stat().st_size >= _MEMORY_MAP_FROM
     try:
-        if big:
+        if _is_big(path):
             return np.lib.format.open_memmap(path, mode="r"), None
         with path.open("rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False), None
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path}: {_why_not_array(path, error)}") from error
+
+
+def _is_big(path: Path) -> bool:
+    return path.stat().st_size >= _MEMORY_MAP_FROM
 
 
 def _why_not_array(path: Path, error: Exception) -> str:
@@ -263,6 +285,9 @@ def _checked(values: Array, where: str) -> Array:
             f"{name_a_few(bad)}; embeddings must be finite"
         )
     return values
+
+
+_READERS = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet}
 
 
 def _kind(values: Array) -> str:

@@ -1,0 +1,110 @@
+"""The engine seam: map over blocks of rows, add up what comes back.
+
+The mathematics says what to do with a slice of rows; an engine says where. Two things
+come out of a pass: sums, small, added in one fixed order (tiles inside a unit of rows,
+then units), so that every engine and every number of workers gives the same bits; and
+values that belong to rows, which stay where they were computed until somebody reads
+``values[i:j]``. `Local` is threads in this process, `stct.on_ray` is a cluster.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.blocks import TILE, map_tiles
+
+UNIT = 16 * TILE  # rows whose sums are added up first: what a worker gets at a time
+
+Array = NDArray[Any]
+Parts = tuple[Any, ...]  # arrays and numbers
+
+
+class RowValues(Protocol):
+    """Values of rows: an array, a file, blocks on other machines; read ``[i:j]``."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows first."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+
+    def __getitem__(self, rows: slice, /) -> Array:
+        """Values of a few rows."""
+
+
+class Engine(Protocol):
+    """Where the work on rows is done."""
+
+    def sum(
+        self, function: Callable[[slice], Parts], num_rows: int, *, wide: bool = True
+    ) -> list[Any]:
+        """Add up ``function(rows)`` over all tiles, in float64.
+
+        ``wide`` says that a tile is long work: then threads pay.
+        """
+
+    def rows(self, function: Callable[[slice], Array], num_rows: int) -> Any:
+        """Keep ``function(rows)`` of all tiles, as `RowValues`."""
+
+    def keep(self, values: Array) -> Any:
+        """Give values that exist already to whoever works on their rows."""
+
+    def take(self, values: Any, index: Array | None) -> Array:
+        """Bring the values of some rows here, in order; None is all."""
+
+
+class Local:
+    """One process, threads, rows in memory or read as they are needed."""
+
+    def __init__(self, num_threads: int | None = None) -> None:
+        self.num_threads = num_threads
+
+    def sum(
+        self, function: Callable[[slice], Parts], num_rows: int, *, wide: bool = True
+    ) -> list[Any]:
+        """See `Engine`."""
+        threads = self.num_threads if wide else 1
+        parts = map_tiles(function, num_rows, num_threads=threads)
+        total: list[Any] = []
+        unit: list[Any] = []
+        for number, part in enumerate(parts):
+            if number % (UNIT // TILE) == 0:
+                total, unit = add(total, unit), []
+            unit = add(unit, part)
+        return add(total, unit)
+
+    def rows(self, function: Callable[[slice], Array], num_rows: int) -> Array:
+        """See `Engine`."""
+        out: list[Array] = []
+
+        def fill(rows: slice) -> None:
+            out[0][rows] = function(rows)
+
+        first = function(slice(0, min(TILE, num_rows)))
+        out.append(np.empty((num_rows, *first.shape[1:]), first.dtype))
+        out[0][: len(first)] = first
+        threads = self.num_threads
+        for _ in map_tiles(fill, num_rows, start=len(first), num_threads=threads):
+            pass
+        return out[0]
+
+    def keep(self, values: Array) -> Array:
+        """See `Engine`."""
+        return values
+
+    def take(self, values: Array, index: Array | None) -> Array:
+        """See `Engine`."""
+        return values if index is None else values[index]
+
+
+def add(total: list[Any], part: Any) -> list[Any]:
+    """Add parts to a total, in float64; an empty total takes them over."""
+    if not total:
+        return [np.array(value, dtype=np.float64) for value in part]
+    for mine, value in zip(total, part, strict=bool(part)):
+        mine += value
+    return total
