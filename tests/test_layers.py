@@ -16,6 +16,7 @@ RANK = {
     "console": 0,
     "rows": 0,
     "engine": 0.5,
+    "on_ray": 0.7,
     "linear": 1,
     "transition": 1,
     "checks": 2,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stct.blocks import map_tiles
+from stct.engine import Engine
 from stct.labels import EncodedLabels, encode
 from stct.linear import Floats
 from stct.transition import Ints
@@ -55,33 +55,30 @@ def encode_inputs(
     return encoded, P
 
 
-def look_at_rows(X: Any, num_threads: int | None) -> int:
+def look_at_rows(X: Any, engine: Engine) -> int:
     """Refuse NaN and infinite embeddings, and name their rows; count constant columns.
 
     One pass: NaN and infinity show in the extremes.
     """
+    first = np.array(X[0:1])
 
-    def extremes(rows: slice) -> tuple[Floats, Floats]:
+    def look(rows: slice) -> tuple[int, Floats]:
         block = X[rows]
-        return block.min(axis=0), block.max(axis=0)
-
-    def bad_rows(rows: slice) -> Ints:
-        finite = np.isfinite(X[rows]).all(axis=1)
-        return np.asarray(rows.start + np.flatnonzero(~finite))
+        fine = np.isfinite(block.max()) and np.isfinite(block.min())
+        bad = 0 if fine else int((~np.isfinite(block).all(axis=1)).sum())
+        return bad, (block != first).any(axis=0)
 
     n = X.shape[0]
-    low, high = (
-        np.array(values)
-        for values in zip(*map_tiles(extremes, n, num_threads=num_threads), strict=True)
-    )
-    if not (np.isfinite(low).all() and np.isfinite(high).all()):
-        bad = np.concatenate(list(map_tiles(bad_rows, n, num_threads=num_threads)))
+    num_bad, differs = engine.sum(look, n)
+    if num_bad:
+        finite = engine.rows(lambda rows: np.isfinite(X[rows]).all(axis=1), n)
+        bad = np.flatnonzero(~engine.take(finite, None))
         names = [name_row(X, int(row)) for row in bad[:6]]
         raise ValueError(
             f"X has NaN or infinite values in {len(bad)} of {n} rows "
             f"(row {few(names)}); every embedding must be finite"
         )
-    return int((low.min(axis=0) == high.max(axis=0)).sum())
+    return int((differs == 0).sum())
 
 
 def name_row(X: Any, row: int) -> str:

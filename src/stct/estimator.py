@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stct.blocks import map_tiles, single_blas_thread
@@ -20,11 +20,12 @@ from stct.checks import (
     look_at_rows,
 )
 from stct.correction import Correction, Progress
-from stct.engine import Local
+from stct.engine import Engine, Local
 from stct.labels import EncodedLabels, decode
 from stct.leave_one_out import Labels, correct_probabilities
 from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
+from stct.on_ray import RayEngine
 from stct.rows import from_memory_map
 from stct.transition import decide, hoeffding_interval
 
@@ -54,6 +55,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The paper's r, eta, delta and beta; used by ``"split"`` and ``"paper"`` only.
     n_jobs : int, optional
         Threads; None and -1 mean all cores. Never changes the result.
+    engine : {"local", "ray"} or engine, default="local"
+        Where rows are worked on: threads of this process, or the tasks of a Ray
+        cluster (`stct.on_ray.RayEngine` takes its address). Never changes the result.
     random_state : int, numpy Generator or None, default=None
         For the random splits. ``"loo"`` draws nothing.
 
@@ -112,6 +116,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Options(Integral, {-1}),
             Interval(Integral, 1, None, closed="left"),
         ],
+        "engine": [StrOptions({"local", "ray"}), HasMethods(["sum", "rows", "take"])],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -125,6 +130,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         agreement: float = 0.998,
         coverage: float = 0.9999,
         n_jobs: int | None = None,
+        engine: Any = "local",
         random_state: Any = None,
     ) -> None:
         self.method = method
@@ -134,6 +140,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.agreement = agreement
         self.coverage = coverage
         self.n_jobs = n_jobs
+        self.engine = engine
         self.random_state = random_state
 
     def fit(
@@ -164,7 +171,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Called with the share of work done.
         """
         self._validate_params()
-        num_threads = None if self.n_jobs == -1 else self.n_jobs
+        engine = self._engine()
         if (X is None) == (pred_probs is None):
             raise ValueError("pass embeddings X or pred_probs, one of the two")
         if y is None:
@@ -175,16 +182,16 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constant = 0
         if X is not None:
             X = self._as_rows(X, reset=True)
-            constant = look_at_rows(X, num_threads)
+            constant = look_at_rows(X, engine)
         encoded, P = encode_inputs(y, pred_probs)
         check_labels(encoded, len(X if P is None else P))
         fixed = check_locked(locked, encoded.codes)
         report = progress or _silent
         with single_blas_thread():
             if P is None:
-                result = self._correct(X, encoded, fixed, num_threads, report)
+                result = self._correct(X, encoded, fixed, engine, report)
             else:
-                given = Labels(encoded.codes, fixed, P.shape[1], Local(num_threads))
+                given = Labels(encoded.codes, fixed, P.shape[1], Local())
                 result = correct_probabilities(P, given)
         columns = 0 if X is None else X.shape[1]
         self.notes_ = describe(encoded, fixed, columns, constant)
@@ -207,7 +214,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "predict with the model that made them"
             )
         rows, model = self._as_rows(X, reset=False), self._model
-        look_at_rows(rows, None)
+        look_at_rows(rows, Local())
         tiles = map_tiles(lambda tile: model.probabilities(rows[tile]), rows.shape[0])
         return np.concatenate(list(tiles))
 
@@ -215,6 +222,15 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Most probable clean label of new rows (n,)."""
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def _engine(self) -> Engine:
+        """Where the rows are worked on."""
+        if self.engine == "local":
+            return Local(None if self.n_jobs == -1 else self.n_jobs)
+        if self.engine == "ray":
+            return RayEngine()
+        engine: Engine = self.engine
+        return engine
 
     def _as_rows(self, X: Any, *, reset: bool) -> Any:
         """Check what was passed; rows in files stay there."""
@@ -244,7 +260,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         encoded: EncodedLabels,
         locked: NDArray[np.bool_],
-        num_threads: int | None,
+        engine: Engine,
         progress: Progress,
     ) -> Correction:
         return correct_labels(
@@ -257,7 +273,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             step_size=self.step_size,
             agreement=self.agreement,
             coverage=self.coverage,
-            engine=Local(num_threads),
+            engine=engine,
             generator=_generator(self.random_state),
             progress=progress,
         )

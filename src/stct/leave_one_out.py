@@ -99,6 +99,9 @@ def correct_by_leave_one_out(
     ``owned`` lets H be overwritten, which saves a copy of it.
     """
     engine, n, C = labels.engine, len(labels.given), labels.num_classes
+    if isinstance(H, np.ndarray):
+        H = engine.keep(H)
+    owned = owned and isinstance(H, np.ndarray)
     path = RidgePath(H, labels.given >= 0, engine=engine, owned=owned)
     if len(path.values) == 0:  # all columns are constant
         return nothing_learnt(labels)

@@ -60,7 +60,9 @@ EmbeddingsFile = Annotated[
         metavar="FILE",
         help="One row of numbers per row of TABLE. .npy: a 2-d array. .npz: the array "
         "'embeddings' (or its only 2-d array) and optional 'ids'. .parquet: one list "
-        "column or numeric columns, and optional ids. Joined to TABLE by id when both "
+        "column or numeric columns, and optional ids. A folder: .npy or .parquet "
+        "shards in the order of their names, read as needed, so they may be larger "
+        "than memory, as may one large file. Joined to TABLE by id when both "
         "have ids (compared as text), otherwise row by row.",
     ),
 ]

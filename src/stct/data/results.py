@@ -47,7 +47,7 @@ class Inputs:
     id_column: str | None  # None: ids are row numbers
     ids: list[Any]
     labels: list[Any]
-    embeddings: NDArray[Any]  # (n, d)
+    embeddings: Any  # (n, d), an array or rows in files
     locked: NDArray[np.bool_] | None
     files: dict[str, Path]
     notes: list[str] = field(default_factory=list)
@@ -323,6 +323,10 @@ def _number(value: Any) -> float | None:
 
 
 def _sha256(path: Path) -> str:
+    """Digest of a file, or of the names and digests of the files of a folder."""
+    if path.is_dir():
+        inside = [f"{_sha256(p)}  {p.name}\n" for p in sorted(path.iterdir())]
+        return hashlib.sha256("".join(inside).encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -1,0 +1,207 @@
+"""The engine on a Ray cluster: workers read their own rows, the driver adds up sums.
+
+One task is one unit of rows. Values that belong to rows stay in the object store as one
+object for each unit. A task that dies with its worker is run again by Ray; because a
+unit's sums do not depend on who adds them, the result has the same bits.
+"""
+
+import os
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from stct.blocks import TILE, single_blas_thread
+from stct.engine import UNIT, Array, Parts, add
+
+RETRIES = 5  # of a unit whose worker died
+_AHEAD = 32  # units in flight: bounds the sums that wait for their turn
+
+
+class RayEngine:
+    """Work on rows in the tasks of a Ray cluster.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a running cluster: ``"auto"`` or ``"host:port"``. Without one, Ray is
+        started on this machine.
+    num_workers : int, optional
+        CPUs for a Ray that is started here; all by default.
+    """
+
+    def __init__(
+        self, address: str | None = None, num_workers: int | None = None
+    ) -> None:
+        self.address = address
+        self.num_workers = num_workers
+
+    def start(self) -> None:
+        """Connect, once; one sentence if that is not possible."""
+        ray = _import_ray()
+        if ray.is_initialized():
+            return
+        keywords: dict[str, Any] = {"num_cpus": self.num_workers}
+        if self.address is not None:
+            keywords = {"address": self.address}
+        try:
+            ray.init(
+                **keywords,
+                include_dashboard=False if self.address is None else None,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            where = self.address or "this machine"
+            raise ValueError(f"Ray at {where} cannot be reached: {error}") from error
+
+    def sum(
+        self, function: Callable[[slice], Parts], num_rows: int, *, wide: bool = True
+    ) -> list[Any]:
+        """See `stct.engine.Engine`."""
+        total: list[Any] = []
+        waiting: deque[Any] = deque()
+        for task in self._submit(_sum_unit, function, num_rows):
+            waiting.append(task)
+            if len(waiting) >= _AHEAD:
+                total = add(total, _get(waiting.popleft()))
+        while waiting:
+            total = add(total, _get(waiting.popleft()))
+        return total
+
+    def rows(self, function: Callable[[slice], Array], num_rows: int) -> "RayRows":
+        """See `stct.engine.Engine`."""
+        # The values are results of tasks, not put by them: what a worker owns would
+        # die with it.
+        tasks = list(self._submit(_keep_unit, function, num_rows, num_returns=2))
+        likes = _get([like for _, like in tasks])
+        shape, dtype = likes[0]
+        return RayRows([values for values, _ in tasks], (num_rows, *shape), dtype)
+
+    def keep(self, values: Any) -> "RayRows":
+        """See `stct.engine.Engine`."""
+        if isinstance(values, RayRows):
+            return values
+        self.start()
+        ray = _import_ray()
+        blocks = range(0, len(values), UNIT)
+        refs = [ray.put(np.ascontiguousarray(values[i : i + UNIT])) for i in blocks]
+        return RayRows(refs, values.shape, values.dtype)
+
+    def take(self, values: Any, index: Array | None) -> Array:
+        """See `stct.engine.Engine`."""
+        ray = _import_ray()
+        if index is None:
+            return np.concatenate(ray.get(values.refs))
+        pick = ray.remote(_pick).options(max_retries=RETRIES)
+        edges = np.searchsorted(index, np.arange(len(values.refs) + 1) * UNIT)
+        tasks = [
+            pick.remote(ref, index[edges[unit] : edges[unit + 1]] - unit * UNIT)
+            for unit, ref in enumerate(values.refs)
+        ]
+        return np.concatenate(_get(tasks))
+
+    def _submit(
+        self,
+        task: Callable[..., Any],
+        function: Callable[..., Any],
+        num_rows: int,
+        num_returns: int = 1,
+    ) -> Iterator[Any]:
+        """Start a task for each unit, in order."""
+        self.start()
+        ray = _import_ray()
+        remote = ray.remote(task).options(max_retries=RETRIES, num_returns=num_returns)
+        shared = ray.put(function)
+        for start in range(0, num_rows, UNIT):
+            yield remote.remote(shared, start, min(start + UNIT, num_rows))
+
+
+class RayRows:
+    """Values of rows as objects in the cluster, one for each unit."""
+
+    is_row_source = True
+
+    def __init__(self, refs: list[Any], shape: tuple[int, ...], dtype: Any) -> None:
+        self.refs = refs
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+        self._last: tuple[int, Array] | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop, step = rows.indices(len(self))
+        found = [
+            self._unit(unit)[max(start - unit * UNIT, 0) : stop - unit * UNIT]
+            for unit in range(start // UNIT, -(-stop // UNIT))
+        ]
+        block = found[0] if len(found) == 1 else np.concatenate(found)
+        return block[::step]
+
+    def _unit(self, unit: int) -> Array:
+        if self._last is None or self._last[0] != unit:
+            self._last = unit, _import_ray().get(self.refs[unit])
+        return self._last[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send references, not values."""
+        return {**self.__dict__, "_last": None}
+
+
+def _sum_unit(function: Callable[[slice], Parts], start: int, stop: int) -> list[Any]:
+    total: list[Any] = []
+    with single_blas_thread():
+        for first in range(start, stop, TILE):
+            total = add(total, function(slice(first, min(first + TILE, stop))))
+    return total
+
+
+def _keep_unit(
+    function: Callable[[slice], Array], start: int, stop: int
+) -> tuple[Array, tuple[tuple[int, ...], Any]]:
+    """Values of a unit, and what they are like."""
+    with single_blas_thread():
+        tiles = [
+            function(slice(first, min(first + TILE, stop)))
+            for first in range(start, stop, TILE)
+        ]
+    values = np.concatenate(tiles)
+    return values, (values.shape[1:], values.dtype)
+
+
+def _pick(values: Array, index: Array) -> Array:
+    return values[index]
+
+
+def _get(refs: Any) -> Any:
+    """Wait for results; an error of the worker's own code comes out as itself."""
+    ray = _import_ray()
+    try:
+        return ray.get(refs)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error.cause, Exception):
+            raise error.cause from None
+        raise
+    except ray.exceptions.OutOfMemoryError as error:
+        raise MemoryError("on a Ray worker; use fewer workers on a machine") from error
+    except ray.exceptions.RayError as error:
+        message = str(error).strip().splitlines()[0]
+        raise ValueError(f"Ray could not finish: {message}") from error
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import ray
+    except ImportError as error:
+        raise ValueError(
+            "the Ray engine is not installed: pip install 'stct[ray]'"
+        ) from error
+    return ray
