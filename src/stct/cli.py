@@ -80,6 +80,8 @@ def correct(
     method: options.MethodChoice = options.Method.LOO,
     min_odds: options.MinOdds = 1.0,
     seed: options.Seed = 0,
+    engine: options.EngineChoice = options.EngineName.LOCAL,
+    ray_address: options.RayAddress = None,
     output: options.OutFolder = Path("stct-output"),
     overwrite: options.OverwriteFolder = False,
     quiet: options.Quiet = False,
@@ -119,6 +121,7 @@ def correct(
     if not min_odds >= 1.0:
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
     check_folder(output, overwrite=overwrite)
+    where = _engine(engine, ray_address)
     inputs = read_inputs(
         table,
         embeddings=embeddings,
@@ -134,7 +137,9 @@ def correct(
     from stct import LabelCorrector
     from stct.report import REPORT_FILES, write_report
 
-    corrector = LabelCorrector(method.value, min_odds=min_odds, random_state=seed)
+    corrector = LabelCorrector(
+        method.value, min_odds=min_odds, engine=where, random_state=seed
+    )
     with progress("Correcting", quiet=quiet or json_output) as report:
         corrector.fit(
             inputs.embeddings, inputs.targets, locked=inputs.locked, progress=report
@@ -573,6 +578,19 @@ def demo(
     for line in result.examples:
         print(f"  {line}")
     print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
+
+
+def _engine(name: options.EngineName, ray_address: str | None) -> Any:
+    """Connect to where rows are worked on, before anything is read."""
+    if name is options.EngineName.LOCAL:
+        if ray_address is not None:
+            raise ValueError("--ray-address goes with --engine ray")
+        return name.value
+    from stct.on_ray import RayEngine
+
+    engine = RayEngine(ray_address)
+    engine.start()
+    return engine
 
 
 def _check_output(output: Path, table: Path, *, overwrite: bool) -> None:

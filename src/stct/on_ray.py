@@ -6,6 +6,7 @@ unit's sums do not depend on who adds them, the result has the same bits.
 """
 
 import os
+import socket
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -38,6 +39,9 @@ class RayEngine:
         self.address = address
         self.num_workers = num_workers
 
+    def __str__(self) -> str:
+        return "ray"
+
     def start(self) -> None:
         """Connect, once; one sentence if that is not possible."""
         ray = _import_ray()
@@ -45,6 +49,7 @@ class RayEngine:
             return
         keywords: dict[str, Any] = {"num_cpus": self.num_workers}
         if self.address is not None:
+            _check_reachable(self.address)
             keywords = {"address": self.address}
         try:
             ray.init(
@@ -150,6 +155,19 @@ class RayRows:
     def __getstate__(self) -> dict[str, Any]:
         """Send references, not values."""
         return {**self.__dict__, "_last": None}
+
+
+def _check_reachable(address: str) -> None:
+    """Knock before Ray does: it would knock for minutes."""
+    if address in ("auto", "local") or "://" in address:
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"a Ray address is auto or host:port, got {address!r}")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise ValueError(f"Ray at {address} cannot be reached: {error}") from error
 
 
 def _sum_unit(function: Callable[[slice], Parts], start: int, stop: int) -> list[Any]:

@@ -30,6 +30,13 @@ class Tool(StrEnum):
     HUGGINGFACE = "huggingface"
 
 
+class EngineName(StrEnum):
+    """Where rows are worked on."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 class Kind(StrEnum):
     """How noise is made."""
 
@@ -188,6 +195,22 @@ MethodChoice = Annotated[
     typer.Option(
         help="loo: closed-form leave-one-out, the best. split: the paper's random "
         "splits. paper: its equation to the letter, which hardly moves a label."
+    ),
+]
+EngineChoice = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine",
+        help="local: threads of this process. ray: the workers of a Ray cluster (pip "
+        "install 'stct\\[ray]'), which read the embeddings themselves. Same result.",
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        show_default="Ray is started on this machine",
+        help="Of a running Ray cluster, with --engine ray: auto, or host:port.",
     ),
 ]
 MinOdds = Annotated[

@@ -245,7 +245,7 @@ def _summarise(
     inputs: Inputs, corrector: "LabelCorrector", new: list[Any]
 ) -> dict[str, Any]:
     classes = [inputs.original[c] for c in corrector.classes_]
-    parameters = corrector.get_params()
+    parameters = {**corrector.get_params(), "engine": str(corrector.engine)}
     accuracy = _estimated_accuracy(inputs, corrector)
     actions = Counter(row_actions(inputs, corrector).tolist())
     before = Counter(_key(label) for label in inputs.labels)

@@ -1,0 +1,175 @@
+"""The Ray engine in real processes: same bits, also when a worker is killed."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import psutil
+import pytest
+from command import assert_error, blobs, stct
+
+from stct import LabelCorrector, leave_one_out, nmc
+from stct.data.shards import open_folder
+from stct.engine import UNIT, Local
+from stct.on_ray import RayEngine
+
+ray = pytest.importorskip("ray")
+
+pytestmark = [
+    pytest.mark.slow,
+    # Ray's own, when it is shut down
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    engine = RayEngine(num_workers=2)
+    engine.start()
+    yield engine
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Two units and a bit, in shards that are cut elsewhere, and their labels."""
+    rng = np.random.default_rng(0)
+    n, d = 2 * UNIT + 1000, 8
+    truth = rng.integers(0, 3, n)
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    X[np.arange(n), truth] += 2.0
+    y = np.where(rng.random(n) < 0.3, rng.integers(0, 3, n), truth)
+    y[5] = -1
+    folder = tmp_path_factory.mktemp("shards")
+    for number, block in enumerate(np.array_split(X, 3)):
+        np.save(folder / f"p{number}.npy", block)
+    return open_folder(folder, column=None, id_column=None)[0], y
+
+
+def test_rows_sums_and_some_of_them(cluster):
+    n = 2 * UNIT + 17
+    values = np.random.default_rng(0).normal(size=(n, 3))
+    kept = cluster.keep(values)
+    np.testing.assert_array_equal(
+        kept[UNIT - 3 : UNIT + 3], values[UNIT - 3 : UNIT + 3]
+    )
+    index = np.array([0, 5, UNIT, n - 1])
+    np.testing.assert_array_equal(cluster.take(kept, index), values[index])
+    squares = cluster.rows(lambda rows: kept[rows] ** 2, n)
+    np.testing.assert_array_equal(cluster.take(squares, None), values**2)
+    there = cluster.sum(lambda rows: (kept[rows].sum(axis=0), len(kept[rows])), n)
+    here = Local().sum(lambda rows: (values[rows].sum(axis=0),), n)
+    np.testing.assert_array_equal(there[0], here[0])
+    assert there[1] == n
+
+
+def test_same_bits_as_local(cluster, rows, monkeypatch):
+    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(leave_one_out, "MAX_FITTED", 20_000)
+    local = LabelCorrector().fit(*rows)
+    there = LabelCorrector(engine=cluster).fit(*rows)
+    np.testing.assert_array_equal(
+        there.label_distributions_, local.label_distributions_
+    )
+    np.testing.assert_array_equal(there.labels_, local.labels_)
+
+
+def test_small_data_in_memory_gives_the_same_bits_too(cluster):
+    X, _, given = blobs()
+    local, there = (
+        LabelCorrector(engine=engine).fit(X, given) for engine in ("local", cluster)
+    )
+    np.testing.assert_array_equal(
+        there.label_distributions_, local.label_distributions_
+    )
+
+
+def kill_a_worker(killed):
+    """Kill -9 the first worker that is seen at work."""
+    deadline = time.monotonic() + 60
+    while not killed and time.monotonic() < deadline:
+        for process in psutil.Process().children(recursive=True):
+            if process.name().startswith("ray::_"):
+                os.kill(process.pid, signal.SIGKILL)
+                killed.append(process.pid)
+                return
+        time.sleep(0.01)
+
+
+def while_a_worker_dies(job):
+    killed = []
+    killer = threading.Thread(target=kill_a_worker, args=(killed,))
+    killer.start()
+    result = job()
+    killer.join()
+    assert killed
+    return result
+
+
+def test_a_worker_killed_in_a_pass_changes_no_bit(cluster, rows):
+    X, y = rows
+
+    def slow(rows):
+        time.sleep(0.03)
+        return (X[rows].sum(axis=0, dtype=np.float64),)
+
+    there = while_a_worker_dies(lambda: cluster.sum(slow, len(y)))
+    np.testing.assert_array_equal(there[0], Local().sum(slow, len(y))[0])
+
+
+def test_a_worker_killed_in_a_fit_changes_no_bit(cluster, rows, monkeypatch):
+    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(leave_one_out, "MAX_FITTED", 20_000)
+    there = while_a_worker_dies(lambda: LabelCorrector(engine=cluster).fit(*rows))
+    local = LabelCorrector().fit(*rows)
+    np.testing.assert_array_equal(
+        there.label_distributions_, local.label_distributions_
+    )
+
+
+def test_a_worker_s_error_is_ours(cluster, rows):
+    X, y = rows
+
+    def fail(rows):
+        raise ValueError(f"row {rows.start} is odd")
+
+    with pytest.raises(ValueError, match=r"^row 0 is odd$"):
+        cluster.sum(fail, len(y))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    X, _, given = blobs()
+    lines = ["id,label", *(f"{i},{label}" for i, label in enumerate(given))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    np.save(tmp_path / "e.npy", X)
+    return tmp_path
+
+
+def correct(folder, *more):
+    return stct("correct", "t.csv", "--embeddings", "e.npy", *more, cwd=folder)
+
+
+def test_the_command_on_a_running_cluster_writes_the_same_files(cluster, folder):
+    address = ray.get_runtime_context().gcs_address
+    done = correct(folder, "-o", "a", "--engine", "ray", "--ray-address", address)
+    assert done.returncode == 0, done.stderr
+    assert correct(folder, "-o", "b").returncode == 0
+    for name in ("labels.csv", "patch.csv", "soft_labels.npz"):
+        assert (folder / "a" / name).read_bytes() == (folder / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("more", "fragment"),
+    [
+        (["--engine", "ray", "--ray-address", "127.0.0.1:9"], "127.0.0.1:9 cannot be"),
+        (["--engine", "ray", "--ray-address", "nonsense"], "auto or host:port"),
+        (["--ray-address", "auto"], "--ray-address goes with --engine ray"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_line(folder, more, fragment):
+    assert_error(correct(folder, "-o", "out", *more), fragment)
+    assert not (folder / "out").exists()
