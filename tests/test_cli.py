@@ -305,6 +305,8 @@ OPTIONS = {
         "--image-column",
         "--method",
         "--min-odds",
+        "--engine",
+        "--ray-address",
         "--seed",
         "--output",
         "-o",
