@@ -33,9 +33,9 @@ RANK = {
     "report": 9,
     "export": 10,
     "demo": 10,
-    "train": 10,
-    "cli": 11,
-    "__main__": 12,
+    "train": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 
 

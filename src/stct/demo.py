@@ -43,7 +43,7 @@ def run_demo(folder: Path, *, overwrite: bool, seed: int) -> Demo:
     noisy = noise.symmetric(truth, 10, RATE, np.random.default_rng(seed))
     with whole_folder(folder, overwrite=overwrite) as temporary:
         start = time.perf_counter()
-        _write_inputs(temporary, pixels, noisy.labels, truth)
+        write_inputs(temporary, pixels, noisy.labels, truth)
         inputs = read_inputs(temporary / TABLE, embeddings=temporary / EMBEDDINGS)
         corrector = LabelCorrector(random_state=seed)
         corrector.fit(inputs.embeddings, inputs.targets)
@@ -66,9 +66,10 @@ def run_demo(folder: Path, *, overwrite: bool, seed: int) -> Demo:
     )
 
 
-def _write_inputs(
+def write_inputs(
     folder: Path, pixels: NDArray[Any], given: NDArray[Any], truth: NDArray[Any]
 ) -> None:
+    """Write the noisy table, with the truth in a column, and its embeddings."""
     columns = {
         "id": [f"digit-{i:04d}" for i in range(len(truth))],
         "label": [str(label) for label in given],

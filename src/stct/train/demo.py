@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from stct import noise
 from stct.data.outputs import SUMMARY, WRITTEN_BY, whole_folder
 from stct.data.results import as_json
-from stct.data.tables import Table, read_table, write_table
+from stct.data.tables import read_table
+from stct.demo import EMBEDDINGS, TABLE, write_inputs
 from stct.train.command import new_request, run_training
 from stct.train.training import Show
 
 RATE = 0.5
 PRESET = "tiny"
-TRAIN, TEST, TRUTH = "digits.npz", "digits-test.npz", "digits-truth.csv"
+TRAIN, TEST = "digits.npz", "digits-test.npz"
 RUN, BASELINE = "run", "cross-entropy"
 # The same network and as many images, taught the given labels as they are.
 CROSS_ENTROPY = ("pretrain.epochs=0", "correct.enabled=false", "srl.enabled=false")
@@ -70,7 +71,7 @@ def run_training_demo(
             as_json(
                 {
                     "written_by": WRITTEN_BY,
-                    "files": [TRAIN, TEST, TRUTH, RUN, BASELINE, SUMMARY],
+                    "files": [TRAIN, TEST, TABLE, EMBEDDINGS, RUN, BASELINE, SUMMARY],
                 }
             ),
             encoding="utf-8",
@@ -98,12 +99,11 @@ def run_training_demo(
 
 
 def write_digits(folder: Path, digits: Digits) -> None:
-    """Write what ``stct train`` reads, and the truth beside it."""
+    """Write what ``stct train`` reads, and the same rows for ``stct correct``."""
     np.savez(folder / TRAIN, images=digits.images, labels=digits.given)
     np.savez(folder / TEST, images=digits.test_images, labels=digits.test_truth)
-    ids = [str(row) for row in range(len(digits.truth))]
-    columns: dict[str, Any] = {"id": ids, "truth": [str(t) for t in digits.truth]}
-    write_table(folder / TRUTH, Table("csv", columns, len(ids)))
+    pixels = digits.images.reshape(len(digits.images), -1)
+    write_inputs(folder, pixels, digits.given, digits.truth)
 
 
 def label_accuracy(run: Path, truth: NDArray[np.intp]) -> float:
