@@ -153,14 +153,14 @@ def _tiny() -> Config:
     return Config(
         num_rounds=3,
         encoder=Encoder(depth=10, width=1, projection=64),
-        augment=Augment(flip=False, shift=0.125, cutout=0.25, min_crop=0.4),
-        pretrain=Pretrain(epochs=30, batch_size=256, learning_rate=0.3),
+        augment=Augment(flip=False, magnitude=0.5, cutout=0.25, min_crop=0.4),
+        pretrain=Pretrain(epochs=60, batch_size=256, learning_rate=0.3),
         select=Select(num_neighbors=40, keep_per_round=0.3),
         srl=SRL(
-            steps=120,
+            steps=200,
             unlabeled_batch_size=128,
             num_anchors=128,
-            learning_rate=0.05,
+            learning_rate=0.02,
         ),
     )
 
