@@ -454,3 +454,22 @@ def test_splits_do_not_repeat_the_draws_of_noise_with_the_same_seed(monkeypatch)
     LabelCorrector("split", random_state=7).fit(X, y)
     validation = first[0][: len(X) // 2]
     assert 0.4 < np.mean((y != truth)[validation]) < 0.5
+
+
+def test_what_is_known_of_the_annotator_is_where_a_fit_starts():
+    """Tight clusters, mostly wrong labels: noise, or features that say little?"""
+    rng = np.random.default_rng(4)
+    truth = np.repeat(np.arange(10), 60)
+    X = 6.0 * np.eye(10)[truth] + 0.5 * rng.normal(size=(600, 10))
+    wrong = rng.random(600) < 0.8
+    y = np.where(wrong, rng.integers(0, 10, 600), truth)
+    T = np.full((10, 10), 0.08) + 0.2 * np.eye(10)
+    informed = LabelCorrector().fit(X, y, annotator=T)
+    assert np.mean(informed.labels_ == truth) > 0.9
+    names = np.array(list("jihgfedcba"))  # the other way round when sorted
+    named = LabelCorrector().fit(X, names[y], annotator=T[::-1, ::-1])
+    np.testing.assert_array_equal(named.labels_, names[informed.labels_])
+    with pytest.raises(ValueError, match="annotator must be a matrix"):
+        LabelCorrector().fit(X, y, annotator=T[:3, :3])
+    with pytest.raises(ValueError, match="annotator must be a matrix"):
+        LabelCorrector().fit(X, y, annotator=2 * T)

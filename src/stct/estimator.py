@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from stct.blocks import map_tiles, single_blas_thread
 from stct.checks import (
+    check_annotator,
     check_labels,
     check_locked,
     describe,
@@ -150,6 +151,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         locked: ArrayLike | None = None,
         pred_probs: Any = None,
+        annotator: ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Estimate what the labels should be.
@@ -167,6 +169,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Class probabilities of your own model instead of X, columns in sorted label
             order (or a DataFrame with the labels as columns). They must be
             out-of-fold: a model that has seen a row's label repeats it.
+        annotator : array-like of shape (C, C), optional
+            ``transition_matrix_`` of an earlier fit of the same labels with other
+            features, for ``"loo"`` to start from.
         progress : callable, optional
             Called with the share of work done.
         """
@@ -189,7 +194,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         report = progress or _silent
         with single_blas_thread():
             if P is None:
-                result = self._correct(X, encoded, fixed, engine, report)
+                T = check_annotator(annotator, len(encoded.classes))
+                result = self._correct(X, encoded, fixed, T, engine, report)
             else:
                 given = Labels(encoded.codes, fixed, P.shape[1], Local())
                 result = correct_probabilities(P, given)
@@ -260,6 +266,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         encoded: EncodedLabels,
         locked: NDArray[np.bool_],
+        annotator: Floats | None,
         engine: Engine,
         progress: Progress,
     ) -> Correction:
@@ -273,6 +280,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             step_size=self.step_size,
             agreement=self.agreement,
             coverage=self.coverage,
+            annotator=annotator,
             engine=engine,
             generator=_generator(self.random_state),
             progress=progress,

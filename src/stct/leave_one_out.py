@@ -93,10 +93,12 @@ def correct_by_leave_one_out(
     progress: Callable[[float], None],
     *,
     owned: bool = False,
+    annotator: Floats | None = None,
 ) -> Correction:
     """Score all rows, explain the labels, refit what they should be while it helps.
 
-    ``owned`` lets H be overwritten, which saves a copy of it.
+    ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
+    an earlier look at the same labels.
     """
     engine, n, C = labels.engine, len(labels.given), labels.num_classes
     if isinstance(H, np.ndarray):
@@ -112,7 +114,7 @@ def correct_by_leave_one_out(
     index = some_rows(n)
     sample = labels.some(index)
     S = engine.take(ridge.scores, index)
-    chosen = choose(S, sample.given, sample.locked)
+    chosen = choose(S, sample.given, sample.locked, annotator)
     if chosen is None:
         return nothing_learnt(labels)
     progress(0.4)

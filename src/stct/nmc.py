@@ -40,6 +40,7 @@ def correct_labels(
     step_size: float = 0.2,
     agreement: float = 0.998,
     coverage: float = 0.9999,
+    annotator: Floats | None = None,
     engine: Engine,
     generator: np.random.Generator,
     progress: Callable[[float], None],
@@ -48,7 +49,8 @@ def correct_labels(
 
     ``"loo"`` is closed-form and uses neither the generator nor the settings of the
     paper's random splits; ``"split"`` and ``"paper"`` differ in the step only (see
-    `stct.correction`). Locked rows are certain and never move.
+    `stct.correction`). Locked rows are certain and never move. ``annotator`` (C, C) is
+    a T from an earlier look at the same labels, for ``"loo"`` to start from.
     """
     if method == "loo":
         small = len(H) * H.shape[1] <= MAX_SORTED
@@ -65,7 +67,12 @@ def correct_labels(
         rows = _order_by_content(H, ranked) if small else np.arange(len(H))
         labels = Labels(ranked[rows], locked[rows], num_classes, engine)
         sorted_rows = _gather(H, rows) if small else H
-        result = correct_by_leave_one_out(sorted_rows, labels, progress, owned=small)
+        if annotator is not None:
+            by_size = np.argsort(rank[:-1])
+            annotator = annotator[np.ix_(by_size, by_size)]
+        result = correct_by_leave_one_out(
+            sorted_rows, labels, progress, owned=small, annotator=annotator
+        )
         posterior = np.empty_like(result.posterior)
         posterior[rows] = result.posterior
         return result._replace(posterior=posterior).reordered(rank[:-1])

@@ -188,18 +188,26 @@ class Trial:
         return best, likelihood
 
 
-def choose(S: Floats, given: Ints, locked: NDArray[np.bool_]) -> ScoreFit | None:
+def choose(
+    S: Floats,
+    given: Ints,
+    locked: NDArray[np.bool_],
+    annotator: Floats | None = None,
+) -> ScoreFit | None:
     """Pick the family and T whose fit predicts a noisy validation set best.
 
     A richer family must be better by two standard errors. If plain scores do not beat
     the frequencies of the labels, there is nothing to learn and None is returned.
+    ``annotator``, a T from an earlier look at the same labels, takes the place of the
+    careful start: noise that was proven once is not put down to the features again.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
     train, val = _stratified_split(S, given, free)
     anchors = anchor_transition(S[free], given[free])
-    starts = (anchors, symmetric_transition(0.9, S.shape[1]))
+    careful = symmetric_transition(0.9, S.shape[1])
+    starts = (anchors, careful if annotator is None else annotator)
     trial = Trial(S, given, train, val, quadratic=False)
     plain = [trial.start(FAMILIES[0], T) for T in starts]
     # Only plain scores are up against chance: fitted weights could also learn that a

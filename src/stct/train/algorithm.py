@@ -84,44 +84,54 @@ def _correct_and_select(
             return
         state.frozen = deepcopy(state.network)
     H = embed(state.network, images, fabric)  # (n, d)
-    labels = clean = None
+    labels = clean = annotator = None
     if fabric.global_rank == 0:
         labels = given
         if config.correct.enabled:
-            labels = corrected(H, given, state.labels, config, seed)
+            labels, annotator = correct(H, given, state, config, seed)
         clean = trusted_rows(H, labels, config, state.round, fabric)
         clean[hidden] = False
-    state.labels, state.clean = fabric.broadcast((labels, clean))
+    state.labels, state.clean, state.annotator = fabric.broadcast(
+        (labels, clean, annotator)
+    )
 
 
-def corrected(
+def correct(
     H: NDArray[np.float32],
     given: NDArray[np.intp],
-    last: NDArray[np.intp] | None,
+    state: State,
     config: Config,
     seed: int,
-) -> NDArray[np.intp]:
-    """NMC, Eqs. (6)-(9), for labels that are numbers: (n,) -> (n,)."""
-    start = starting_labels(given, last, config)
+) -> tuple[NDArray[np.intp], NDArray[np.floating] | None]:
+    """NMC, Eqs. (6)-(9): corrected labels (n,), and the annotator as it seems."""
+    start = starting_labels(given, state, config)
     y = [None if label < 0 else int(label) for label in start]
-    return np.asarray(fit_corrector(H, y, config, seed).labels_, dtype=np.intp)
+    corrector = fit_corrector(H, y, state, config, seed)
+    labels = np.asarray(corrector.labels_, dtype=np.intp)
+    learnt = corrector.termination_condition_ != "nothing_learnt"
+    return labels, corrector.transition_matrix_ if learnt else state.annotator
 
 
 def starting_labels(
-    given: NDArray[np.intp], last: NDArray[np.intp] | None, config: Config
+    given: NDArray[np.intp], state: State, config: Config
 ) -> NDArray[np.intp]:
     """Say which labels NMC starts from.
 
     ``loo`` starts from the given labels in every round, because its transition matrix
     describes the annotator; ``split`` and ``paper`` go on from the last round's.
     """
+    last = state.labels
     return given if last is None or config.correct.method == "loo" else last
 
 
 def fit_corrector(
-    H: NDArray[np.float32], y: Any, config: Config, seed: int
+    H: NDArray[np.float32], y: Any, state: State, config: Config, seed: int
 ) -> LabelCorrector:
-    """NMC on embeddings H (n, d) and labels of any type, None where missing."""
+    """NMC on embeddings H (n, d) and labels of any type, None where missing.
+
+    The annotator does not change from round to round, the features do: what an earlier
+    round has found out about the annotator is where this one starts.
+    """
     settings = config.correct
     corrector = LabelCorrector(
         settings.method,
@@ -131,7 +141,7 @@ def fit_corrector(
         coverage=settings.coverage,
         random_state=seed,
     )
-    return corrector.fit(H, y)
+    return corrector.fit(H, y, annotator=state.annotator)
 
 
 def trusted_rows(

@@ -335,9 +335,9 @@ def _finish(
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
     if config.correct.enabled:
-        start = starting_labels(encoded.codes, state.labels, config)
+        start = starting_labels(encoded.codes, state, config)
         y = [None if code < 0 else encoded.classes[code] for code in start]
-        corrector = fit_corrector(H, y, config, request.seed)
+        corrector = fit_corrector(H, y, state, config, request.seed)
         summary = write_results(temporary, inputs, corrector, seconds=seconds)
         summary["files"] = [*summary["files"], *REPORT_FILES]
     else:

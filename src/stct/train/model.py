@@ -106,9 +106,9 @@ class STCT:
         self.labels_: NDArray[Any] = encoded.values
         if self.config.correct.enabled:
             H = embed(state.frozen or state.network, trained.images, self._fabric)  # noqa: N806
-            start = starting_labels(encoded.codes, state.labels, self.config)
+            start = starting_labels(encoded.codes, state, self.config)
             values = [None if code < 0 else encoded.classes[code] for code in start]
-            fitted = fit_corrector(H, values, self.config, self.seed)
+            fitted = fit_corrector(H, values, state, self.config, self.seed)
             self.corrector_ = fitted
             self.labels_ = fitted.labels_
             self.confidence_ = fitted.confidence_

@@ -224,6 +224,8 @@ def _tensors(state: State) -> dict[str, Tensor]:
         tensors["labels"] = torch.from_numpy(state.labels)
     if state.clean is not None:
         tensors["clean"] = torch.from_numpy(state.clean)
+    if state.annotator is not None:
+        tensors["annotator"] = torch.from_numpy(state.annotator)
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
@@ -236,8 +238,8 @@ def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) ->
     state.phase = place["phase"]
     state.round, state.step = int(place["round"]), int(place["step"])
     state.momentum = {int(i): t for i, t in _part(tensors, "momentum.").items()}
-    state.labels = tensors["labels"].numpy() if "labels" in tensors else None
-    state.clean = tensors["clean"].numpy() if "clean" in tensors else None
+    for name in ("labels", "clean", "annotator"):
+        setattr(state, name, tensors[name].numpy() if name in tensors else None)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

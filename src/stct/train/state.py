@@ -31,6 +31,7 @@ class State:
     momentum: dict[int, Tensor] = field(default_factory=dict)  # read for the optimizer
     labels: NDArray[np.intp] | None = None  # (n,) of this round, corrected
     clean: NDArray[np.bool_] | None = None  # (n,) selected in this round
+    annotator: NDArray[np.floating] | None = None  # T (C, C) of the last correction
     frozen: Network | None = None  # without SRL: the network that NMC sees
 
     def enter(self, phase: str, round_number: int) -> None:
