@@ -30,6 +30,7 @@ RANK = {
     "__init__": 7,
     "data": 8,
     "bench": 9,
+    "encoders": 9,
     "report": 9,
     "export": 10,
     "demo": 10,

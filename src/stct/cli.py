@@ -69,9 +69,13 @@ def _stct(version: options.Version = False) -> None:
 
 @app.command()
 def correct(
-    table: options.TableFile,
+    table: options.TableOrImages,
     embeddings: options.EmbeddingsFile = None,
     embeddings_column: options.EmbeddingsColumn = None,
+    encoder: options.EncoderName = None,
+    skip_bad: options.SkipBad = False,
+    cache_dir: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
     label_column: options.LabelColumn = "label",
     id_column: options.IdColumn = None,
     locked_column: options.LockedColumn = None,
@@ -97,12 +101,15 @@ def correct(
 
     stct correct photos.parquet --embeddings clip.npz --min-odds 3 -o careful
 
+    stct correct photos/ --encoder efficientnet-lite0
+
     [bold]DIR gets six files, or none[/bold]
 
     report.html: open it in a browser to look, review, and export your decisions.
 
-    labels.* (the format of TABLE): id, given, label, confidence, action (keep,
-    relabel, abstain, or fill where the label was missing), then your other columns.
+    labels.* (the format of TABLE, or csv): id, given, label, confidence, action
+    (keep, relabel, abstain, or fill where the label was missing), then your other
+    columns.
 
     patch.csv: the changed rows only, for 'stct apply' and 'stct revert'.
 
@@ -122,6 +129,27 @@ def correct(
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
+    embedded = None
+    if encoder is not None:
+        if embeddings is not None or embeddings_column is not None:
+            raise ValueError("give --encoder or embeddings, not both")
+        from stct.encoders.inputs import embed_source
+
+        embedded = embed_source(
+            table,
+            encoder,
+            label_column=label_column,
+            image_column=image_column,
+            id_column=id_column,
+            skip_bad=skip_bad,
+            cache_dir=cache_dir,
+            use_cache=not no_cache,
+            quiet=quiet or json_output,
+        )
+    elif skip_bad or cache_dir is not None or no_cache:
+        raise ValueError("--skip-bad, --cache-dir and --no-cache need --encoder")
+    elif table.is_dir():
+        raise ValueError(f"{table}: a folder of images needs --encoder NAME")
     inputs = read_inputs(
         table,
         embeddings=embeddings,
@@ -130,6 +158,7 @@ def correct(
         id_column=id_column,
         locked_column=locked_column,
         locked=locked,
+        embedded=embedded,
     )
     if image_column is not None:
         require_column(inputs.table, table, image_column, "--image-column")
@@ -152,8 +181,9 @@ def correct(
         write_report(
             folder,
             embeddings=inputs.embeddings,
-            image_folder=table.parent,
-            image_column=image_column,
+            images=None if embedded is None else embedded.pixels,
+            image_folder=table.parent if embedded is None else embedded.image_folder,
+            image_column=image_column if embedded is None else embedded.image_column,
             locked=inputs.locked,
         )
     if json_output:

