@@ -5,8 +5,6 @@ read with a loader that knows plain containers and number arrays and nothing els
 """
 
 import hashlib
-import io
-import pickle
 import tarfile
 import zlib
 from collections.abc import Mapping
@@ -17,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.image_set import ImageSet
+from stct.data.plain_pickle import load_plain
 
 CHECKSUMS = {
     "data_batch_1": "c99cafc152244af753f735de768cd75f",
@@ -155,22 +154,6 @@ def download_cifar(name: str, folder: Path, *, home: str = _HOME) -> Path:
     return folder / file
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """Allows what these files need, arrays of numbers, and no more."""
-
-    allowed = {
-        ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy", "ndarray"),
-        ("numpy", "dtype"),
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self.allowed:
-            raise ValueError(f"it wants to run {module}.{name}")
-        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-
-
 def _contents(path: Path, names: set[str]) -> dict[str, bytes]:
     """Read those files of a folder or archive that are there."""
     if path.is_dir():
@@ -198,8 +181,8 @@ def _load(path: Path, data: bytes, checksums: Mapping[str, str]) -> dict[bytes, 
             f"{path}: not the published file: its MD5 is {found}, expected {expected}"
         )
     try:
-        batch = _PlainUnpickler(io.BytesIO(data), encoding="bytes").load()
-    except Exception as error:  # a damaged pickle can raise anything
+        batch = load_plain(data, encoding="bytes")
+    except ValueError as error:
         raise ValueError(f"{path}: not a CIFAR file: {error}") from error
     if not isinstance(batch, dict):
         raise ValueError(f"{path}: not a CIFAR file: it holds {type(batch).__name__}")

@@ -5,7 +5,8 @@
 - a folder with one folder of images for each class;
 - a csv, tsv, jsonl or parquet table with a column of image paths;
 - an .npz file with ``images`` (n, h, w) or (n, h, w, c), uint8, and ``labels``;
-- the standard files of CIFAR-10 or CIFAR-100, folder or tar.gz.
+- the standard files of CIFAR-10 or CIFAR-100, folder or tar.gz;
+- the folder of Clothing-1M, or a Hugging Face data set of ``save_to_disk``.
 """
 
 import os
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.cifar import is_cifar, read_cifar
+from stct.data.clothing1m import is_clothing1m, read_clothing1m
 from stct.data.columns import (
     check_ids,
     ids_as_text,
@@ -28,6 +30,7 @@ from stct.data.columns import (
     read_ids,
     read_labels,
 )
+from stct.data.hf_dataset import is_hf_dataset, list_hf_dataset
 from stct.data.image_files import ENDINGS, Layout, Source, reshape
 from stct.data.image_lists import MOST_BYTES, Listed, load_images
 from stct.data.image_set import ImageSet, LazyImages, Progress
@@ -80,7 +83,7 @@ def read_images(
     labels_required : bool
         Raise when there are no labels. Otherwise they may be None.
     split : {"train", "test"}
-        Which part of a source that holds both (CIFAR).
+        Which part of a source that holds both (CIFAR, Clothing-1M, Hugging Face).
     most_bytes : int
         A set that takes more than this in memory is not decoded now: ``images`` is
         then a `LazyImages`.
@@ -102,7 +105,20 @@ def read_images(
         return _reshaped(read_cifar(path, split), shape, channels)
     if path.suffix.lower() == ".npz":
         return _reshaped(_read_npz(path, labels_required), shape, channels)
-    if path.is_dir():
+    if is_clothing1m(path):
+        return read_clothing1m(
+            path, split, size=shape, skip_bad=skip_bad, progress=progress
+        )
+    if is_hf_dataset(path):
+        listed = list_hf_dataset(
+            path,
+            split,
+            label_column=label_column,
+            image_column=image_column,
+            id_column=id_column,
+            labels_required=labels_required,
+        )
+    elif path.is_dir():
         listed = _list_folder(path, labels_required)
     elif path.suffix.lower().removeprefix(".") in FORMATS:
         listed = _list_table(
