@@ -6,6 +6,7 @@ few rows that pays for imports. Memory is the peak above what the process had th
 
 import contextlib
 import multiprocessing
+import signal
 import sys
 import time
 import warnings
@@ -53,6 +54,7 @@ def measure(name: str, H: Floats, y: Ints, C: int) -> Measured:
 
 
 def _child(pipe: Connection, name: str, H: Floats, y: Ints, C: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
     warnings.simplefilter("ignore")
     method = METHODS[name]
     few = slice(0, min(len(H), _WARM_UP_ROWS))
@@ -65,8 +67,6 @@ def _child(pipe: Connection, name: str, H: Floats, y: Ints, C: int) -> None:
             start = time.perf_counter()
             verdict = method(H, y, C)
             times.append(time.perf_counter() - start)
-    except KeyboardInterrupt:
-        return
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         pipe.send(Measured(None, failure=what))
