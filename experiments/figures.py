@@ -97,7 +97,7 @@ def sampling_rate(results: Path) -> Any:
         ("label_accuracy", "right labels after correction (%)", "Corrected labels"),
         ("test_accuracy", "accuracy on the test split (%)", "Linear probe on them"),
         ("samplings", "splits", "Number of samplings"),
-        ("covered", "rows corrected at least once (%)", "Coverage"),
+        ("corrections", "mean over rows", "Corrections of a row, by 20% each"),
     )
     for axis, (column, unit, title) in zip(axes.ravel(), panels, strict=True):
         for noise, colour in zip(noises, (BLUE, ORANGE, GREEN), strict=False):
@@ -122,6 +122,10 @@ def sampling_rate(results: Path) -> Any:
         axis.set_title(title, fontsize=10)
         axis.axvspan(90, 96, color="#f3f4f6", zorder=0)
     axes[1, 0].set_yscale("log")
+    axes[1, 0].set_yticks(
+        [5, 10, 20, 50, 100, 200], ["5", "10", "20", "50", "100", "200"]
+    )
+    axes[1, 0].minorticks_off()
     colours = zip(noises, (BLUE, ORANGE, GREEN), strict=False)
     handles = [coloured_line(c, NOISE_NAMES[n]) for n, c in colours]
     handles += black_lines(styles.values())
