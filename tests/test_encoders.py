@@ -183,9 +183,7 @@ def test_a_model_with_weights_missing_is_refused(tmp_path):
 
 def test_unknown_encoders():
     for name in ("resnet50", "hf:", "", "efficientnet"):
-        with pytest.raises(
-            ValueError, match="known are efficientnet-lite0 and hf:NAME"
-        ):
+        with pytest.raises(ValueError, match="known are efficientnet-lite0, hf:NAME"):
             load_encoder(name)
 
 

@@ -137,7 +137,7 @@ def correct(
 
         embedded = embed_source(
             table,
-            encoder,
+            _load_encoder(encoder),
             label_column=label_column,
             image_column=image_column,
             id_column=id_column,
@@ -621,6 +621,18 @@ def _engine(name: options.EngineName, ray_address: str | None) -> Any:
     engine = RayEngine(ray_address)
     engine.start()
     return engine
+
+
+def _load_encoder(name: str) -> Any:
+    """Load an encoder by name, or the one in a model of 'stct train'."""
+    if not Path(name).exists():
+        from stct.encoders import load_encoder
+
+        return load_encoder(name)
+    _require("torch", "lightning_fabric", "safetensors", extra="train")
+    from stct.train.as_encoder import own_encoder
+
+    return own_encoder(Path(name))
 
 
 def _check_output(output: Path, table: Path, *, overwrite: bool) -> None:

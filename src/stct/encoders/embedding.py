@@ -75,8 +75,9 @@ def load_encoder(name: str) -> Encoder:
         backbone = load_hf_backbone(name.removeprefix(HUGGING_FACE))
         return Encoder(name, backbone.eval(), backbone.preprocess)
     raise ValueError(
-        f"unknown encoder {name!r}; known are {EFFICIENTNET} and hf:NAME_OR_DIR (such "
-        "as hf:facebook/dinov2-small or a folder of save_pretrained)"
+        f"unknown encoder {name!r}; known are {EFFICIENTNET}, hf:NAME_OR_DIR (such as "
+        "hf:facebook/dinov2-small or a folder of save_pretrained), and models of "
+        "'stct train' by their path"
     )
 
 

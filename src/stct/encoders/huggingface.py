@@ -54,13 +54,15 @@ class HFBackbone(nn.Module):
         return last.mean(dim=(2, 3)) if last.ndim == 4 else last[:, 0]
 
 
-def load_hf_backbone(name_or_dir: str | Path) -> HFBackbone:
+def load_hf_backbone(name_or_dir: str | Path, *, pretrained: bool = True) -> HFBackbone:
     """Load a trainable backbone, for example ``microsoft/resnet-50``.
 
     Parameters
     ----------
     name_or_dir : str or path
         A folder that ``save_pretrained`` wrote, or a name on the Hugging Face hub.
+    pretrained : bool
+        Otherwise only the architecture is taken, for weights that are loaded later.
 
     Raises
     ------
@@ -69,16 +71,21 @@ def load_hf_backbone(name_or_dir: str | Path) -> HFBackbone:
     """
     name = str(name_or_dir)
     try:
-        from transformers import AutoModel
+        from transformers import AutoConfig, AutoModel
     except ImportError as error:
         raise ValueError(
             f"hf:{name} needs transformers: pip install 'stct[encoders]'"
         ) from error
     try:
         with _quiet():
-            model, report = AutoModel.from_pretrained(
-                name, output_loading_info=True, use_safetensors=True
-            )
+            if pretrained:
+                model, report = AutoModel.from_pretrained(
+                    name, output_loading_info=True, use_safetensors=True
+                )
+            else:
+                untyped: Any = AutoModel
+                model = untyped.from_config(AutoConfig.from_pretrained(name))
+                report = {"missing_keys": []}
             config = _processor_config(name)
     except Exception as error:  # transformers raises many kinds
         if isinstance(error, MemoryError):

@@ -6,12 +6,12 @@ from stct.console import progress
 from stct.data.embedded import EmbeddedImages, embedded_images
 from stct.data.images import read_images
 from stct.encoders.cache import default_cache
-from stct.encoders.embedding import embed, load_encoder
+from stct.encoders.embedding import Encoder, embed
 
 
 def embed_source(
     source: Path,
-    encoder_name: str,
+    encoder: Encoder,
     *,
     label_column: str = "label",
     image_column: str | None = None,
@@ -22,7 +22,6 @@ def embed_source(
     quiet: bool = False,
 ) -> EmbeddedImages:
     """Read images as `read_images` does and embed them as `embed` does."""
-    encoder = load_encoder(encoder_name)
     with progress("Reading", quiet=quiet) as report:
         images = read_images(
             source,

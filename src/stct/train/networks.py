@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from stct.encoders.embedding import HUGGING_FACE
+from stct.encoders.huggingface import load_hf_backbone
 from stct.train.config import Encoder
 
 
@@ -126,7 +128,14 @@ def build(
         encoder = WideResNet(settings, channels=image_shape[0])
         initialise(encoder, generator)
     elif encoder is None:
-        raise ValueError(f"encoder.name={settings.name}: not built yet; pass a module")
+        encoder = load_hf_backbone(
+            settings.name.removeprefix(HUGGING_FACE), pretrained=pretrained
+        )
+        if image_shape[0] != 3:
+            raise ValueError(f"encoder.name={settings.name}: needs colour images")
+        # As its weights were trained, not as these images are.
+        mean = torch.tensor(encoder.preprocess.mean)
+        std = torch.tensor(encoder.preprocess.std)
     width = _width(encoder, image_shape)
     network = Network(
         encoder,
