@@ -302,6 +302,7 @@ OPTIONS = {
         "--skip-bad",
         "--cache-dir",
         "--no-cache",
+        "--pred-probs",
         "--label-column",
         "--id-column",
         "--locked-column",

@@ -332,3 +332,30 @@ def test_report_through_the_command(tmp_path):
     command = ["correct", "t.csv", "--embeddings", "e.npy", "--image-column", "x"]
     done = stct(*command, cwd=tmp_path)
     assert_error(done, "t.csv", "no column 'x'", "--image-column")
+
+
+@pytest.mark.slow
+def test_probabilities_instead_of_embeddings(tmp_path):
+    X, truth, given = blobs()
+    P = np.full((60, 3), 0.02)
+    P[np.arange(60), truth] = 0.96
+    np.save(tmp_path / "p.npy", P)
+    rows = "".join(f"{label}\n" for label in given)
+    (tmp_path / "t.csv").write_text(f"label\n{rows}")
+    done = stct("correct", "t.csv", "--pred-probs", "p.npy", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    out = tmp_path / "stct-output"
+    labels = read_table(out / "labels.csv").values("label")
+    assert labels == [str(c) for c in truth]
+    assert payload(out)["map"] is None
+    np.save(tmp_path / "e.npy", X)
+    more = ["correct", "t.csv", "--pred-probs", "p.npy", "-o", "other"]
+    done = stct(*more, "--embeddings", "e.npy", cwd=tmp_path)
+    assert_error(done, "embeddings or --pred-probs, not both")
+    assert_error(stct(*more, "--method", "split", cwd=tmp_path), "needs embeddings")
+    np.save(tmp_path / "p.npy", P[:, :2])
+    assert_error(stct(*more, cwd=tmp_path), "2 columns", "3 classes")
+    np.save(tmp_path / "p.npy", np.eye(3)[given])
+    done = stct(*more, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "out-of-fold" in " ".join(done.stdout.split())

@@ -76,6 +76,7 @@ def correct(
     skip_bad: options.SkipBad = False,
     cache_dir: options.CacheFolder = None,
     no_cache: options.NoCache = False,
+    pred_probs: options.PredProbsFile = None,
     label_column: options.LabelColumn = "label",
     id_column: options.IdColumn = None,
     locked_column: options.LockedColumn = None,
@@ -121,12 +122,14 @@ def correct(
     """
     from stct.console import progress, show_summary
     from stct.data.outputs import check_folder, whole_folder
-    from stct.data.results import as_json, read_inputs, write_results
+    from stct.data.results import as_json, fit_inputs, read_inputs, write_results
     from stct.data.tables import require_column
 
     start = time.perf_counter()
     if not min_odds >= 1.0:
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
+    if pred_probs is not None and method is not options.Method.LOO:
+        raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
     embedded = None
@@ -159,6 +162,7 @@ def correct(
         locked_column=locked_column,
         locked=locked,
         embedded=embedded,
+        pred_probs=pred_probs,
     )
     if image_column is not None:
         require_column(inputs.table, table, image_column, "--image-column")
@@ -170,22 +174,26 @@ def correct(
         method.value, min_odds=min_odds, engine=where, random_state=seed
     )
     with progress("Correcting", quiet=quiet or json_output) as report:
-        corrector.fit(
-            inputs.embeddings, inputs.targets, locked=inputs.locked, progress=report
-        )
+        fit_inputs(corrector, inputs, report)
     with whole_folder(output, overwrite=overwrite) as folder:
         seconds = time.perf_counter() - start
         summary = write_results(
             folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
         )
-        write_report(
-            folder,
-            embeddings=inputs.embeddings,
-            images=None if embedded is None else embedded.pixels,
-            image_folder=table.parent if embedded is None else embedded.image_folder,
-            image_column=image_column if embedded is None else embedded.image_column,
-            locked=inputs.locked,
-        )
+        with progress("Writing the report", quiet=quiet or json_output) as report:
+            write_report(
+                folder,
+                embeddings=inputs.embeddings,
+                images=None if embedded is None else embedded.pixels,
+                image_folder=table.parent
+                if embedded is None
+                else embedded.image_folder,
+                image_column=image_column
+                if embedded is None
+                else embedded.image_column,
+                locked=inputs.locked,
+                progress=report,
+            )
     if json_output:
         print(as_json(summary), end="")
     elif not quiet:

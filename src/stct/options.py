@@ -114,6 +114,16 @@ EmbeddingsColumn = Annotated[
         "With it: which array or list column of FILE to take.",
     ),
 ]
+PredProbsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--pred-probs",
+        metavar="FILE",
+        help="Instead of embeddings: class probabilities of your own model, one column "
+        "for each label in sorted order, in a file as for --embeddings. They must be "
+        "out-of-fold: a model that has seen a row's label repeats it.",
+    ),
+]
 LabelColumn = Annotated[
     str, typer.Option(metavar="NAME", help="Column of TABLE with the labels.")
 ]

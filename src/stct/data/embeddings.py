@@ -42,8 +42,8 @@ def load_embeddings(
     if file is None:
         if column is None:
             raise ValueError(
-                "no embeddings: give --embeddings FILE, or --embeddings-column NAME "
-                "for a list column of the table"
+                "no embeddings: give --embeddings FILE, --embeddings-column NAME for a "
+                "list column of the table, or --pred-probs FILE"
             )
         require_column(table, table_path, column, "--embeddings-column")
         where = f"{table_path}: column {column!r}"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import platform
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import stct
+from stct.correction import Progress
 from stct.data.arrays import write_arrays
 from stct.data.columns import (
     as_targets,
@@ -54,6 +56,7 @@ class Inputs:
     notes: list[str] = field(default_factory=list)
     decisions: dict[int, Any] = field(default_factory=dict)  # row: label of a person
     images: dict[str, Any] | None = None  # where an encoder made the embeddings
+    pred_probs: NDArray[Any] | None = None  # (n, C) instead of embeddings
 
     @cached_property
     def known(self) -> list[Any]:
@@ -88,8 +91,11 @@ def read_inputs(
     locked_column: str | None = None,
     locked: Path | None = None,
     embedded: EmbeddedImages | None = None,
+    pred_probs: Path | None = None,
 ) -> Inputs:
     """Read a table and its embeddings, joined by id where both have ids.
+
+    ``pred_probs`` is a file of class probabilities to use instead of embeddings.
 
     ``locked`` is a file of decisions: its labels take the place of the table's, and
     its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
@@ -119,21 +125,24 @@ def read_inputs(
     if decided.labels:
         fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
         fixed[list(decided.labels)] = True
+    if pred_probs is not None and (embeddings or embeddings_column or embedded):
+        raise ValueError("give embeddings or --pred-probs, not both")
     if embedded is not None:
         X, notes, files = embedded.embeddings, embedded.notes, dict(embedded.files)  # noqa: N806
     else:
         X, notes = load_embeddings(  # noqa: N806
             table,
             table_path,
-            file=embeddings,
+            file=embeddings or pred_probs,
             column=embeddings_column,
             id_column=id_column,
         )
         files = {"table": table_path}
-    if embeddings is not None:
-        files["embeddings"] = embeddings
-    if locked is not None:
-        files["locked"] = locked
+    kinds = {"embeddings": embeddings, "pred_probs": pred_probs, "locked": locked}
+    files |= {kind: path for kind, path in kinds.items() if path is not None}
+    P = None  # noqa: N806
+    if pred_probs is not None:
+        X, P = np.zeros((table.num_rows, 0)), np.asarray(X[0 : table.num_rows])  # noqa: N806
     return Inputs(
         table,
         label_column,
@@ -146,7 +155,22 @@ def read_inputs(
         [*notes, *decided.notes],
         decided.labels,
         images=None if embedded is None else embedded.about,
+        pred_probs=P,
     )
+
+
+def fit_inputs(
+    corrector: "LabelCorrector", inputs: Inputs, progress: Progress | None = None
+) -> None:
+    """Fit to embeddings or probabilities; what the fit warns of becomes a note."""
+    more: dict[str, Any] = {"locked": inputs.locked, "progress": progress}
+    if inputs.pred_probs is None:
+        corrector.fit(inputs.embeddings, inputs.targets, **more)
+        return
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        corrector.fit(y=inputs.targets, pred_probs=inputs.pred_probs, **more)
+    inputs.notes.extend(str(warning.message) for warning in said)
 
 
 def write_results(

@@ -30,7 +30,8 @@ def nearest(X: Any, rows: Ints, k: int) -> Ints:
 
     Euclidean, exact, ties to the lower row. k is cut to n - 1.
     """
-    n, k = len(X), min(k, len(X) - 1)
+    n = X.shape[0]
+    k = min(k, n - 1)
     queries = take(X, rows)  # (R, d)
     centre = queries.mean(axis=0, keepdims=True)  # keeps the squares small
     queries = queries - centre
@@ -60,7 +61,7 @@ def nearest(X: Any, rows: Ints, k: int) -> Ints:
 
 def draw_map(X: Any, num_sample: int, num_components: int = 50) -> Map:
     """Project all rows on the two main axes of an even sample of them (PCA)."""
-    n = len(X)
+    n = X.shape[0]
     some = take(X, _evenly(n, _SAMPLE_FOR_AXES))
     mean = some.mean(axis=0)
     some = some - mean
@@ -100,7 +101,7 @@ def take(X: Any, rows: Ints) -> Floats:
     taken = np.empty((len(rows), X.shape[1]), np.float32)
     order = np.argsort(rows, kind="stable")
     tile = 8192
-    edges = np.searchsorted(rows[order], np.arange(0, len(X) + tile, tile))
+    edges = np.searchsorted(rows[order], np.arange(0, X.shape[0] + tile, tile))
     for i in range(len(edges) - 1):
         here = order[edges[i] : edges[i + 1]]
         if len(here):

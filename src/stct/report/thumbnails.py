@@ -10,7 +10,7 @@ import os
 import struct
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ _USUAL_COLUMNS = ("image", "image_path", "path", "file", "filename", "file_name"
 _TINY = 16  # pixels; such images are kept without loss
 _QUALITY = 80  # of 100
 
-# images[row] is an array (h, w) or (h, w, c) of uint8, a path, or None
+# images[row] is an array (h, w) or (h, w, c) of uint8, a path, bytes of a file, or None
 Images = NDArray[Any] | Sequence[Any]
 
 
@@ -38,7 +38,12 @@ class Thumbnails(NamedTuple):
 
 
 def make_thumbnails(
-    images: Images, rows: Sequence[int], small_rows: Sequence[int], *, budget: int
+    images: Images,
+    rows: Sequence[int],
+    small_rows: Sequence[int],
+    *,
+    budget: int,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Thumbnails:
     """Make pictures of ``rows``, then smaller ones of ``small_rows``.
 
@@ -50,9 +55,11 @@ def make_thumbnails(
         A row in both gets the larger picture.
     budget : int
         Bytes for all pictures together; the last ones are left out beyond it.
+    progress : callable, optional
+        Called with the share of pictures made.
     """
-    paths = isinstance(images, list | tuple) and any(_is_path(i) for i in images[:100])
-    if paths and not _has_pillow():
+    files = isinstance(images, list | tuple) and any(map(_is_file, images[:100]))
+    if files and not _has_pillow():
         note = "images are not shown: install Pillow (pip install 'stct[images]')"
         return Thumbnails({}, 0, 0, note)
     large = list(dict.fromkeys(int(row) for row in rows))
@@ -64,11 +71,8 @@ def make_thumbnails(
         row, size = job
         try:
             image = images[row]
-            return (
-                _from_file(image, size)
-                if _is_path(image)
-                else _from_pixels(image, size)
-            )
+            read = _from_file if _is_file(image) else _from_pixels
+            return read(image, size)
         except Exception:  # a decoder can fail in many ways; there is a placeholder
             return None
 
@@ -78,7 +82,9 @@ def make_thumbnails(
     # is set here, once: it is global and not for threads to change.
     with warnings.catch_warnings(), ThreadPoolExecutor() as pool:
         warnings.simplefilter("ignore")
-        for (row, _), data in zip(sizes, pool.map(make, sizes), strict=True):
+        made = zip(sizes, pool.map(make, sizes), strict=True)
+        for k, ((row, _), data) in enumerate(made):
+            progress(k / len(sizes))
             if data is None:
                 missing += 1
             elif used + len(data) > budget:
@@ -125,8 +131,8 @@ def _is_image_file(path: Path) -> bool:
         return False
 
 
-def _is_path(image: Any) -> bool:
-    return image is None or isinstance(image, str | Path)
+def _is_file(image: Any) -> bool:
+    return image is None or isinstance(image, str | Path | bytes)
 
 
 def _has_pillow() -> bool:
@@ -137,13 +143,15 @@ def _has_pillow() -> bool:
     return True
 
 
-def _from_file(path: Any, size: int) -> bytes | None:
-    """Read and scale an image file; None if that cannot be done."""
+def _from_file(file: Any, size: int) -> bytes | None:
+    """Read and scale an image file or the bytes of one; None if there is none."""
     from PIL import Image, ImageOps
 
-    if path is None or not Path(path).is_file():  # a pipe would hang
+    if isinstance(file, bytes):
+        file = io.BytesIO(file)
+    elif file is None or not Path(file).is_file():  # a pipe would hang
         return None
-    with Image.open(path, formats=_FORMATS) as image:
+    with Image.open(file, formats=_FORMATS) as image:
         if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 10**8):
             return None
         image.draft("RGB", (size, size))  # JPEG: decode it no larger than needed

@@ -1,6 +1,6 @@
 """Write ``review.npz`` and ``report.html`` into an output folder, or rebuild them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ def write_report(
     image_column: str | None = None,
     locked: ArrayLike | None = None,
     metrics: Sequence[dict[str, Any]] = (),
+    progress: Callable[[float], None] = lambda share: None,
 ) -> None:
     """Write ``report.html`` and ``review.npz`` beside the files of a correction.
 
@@ -54,9 +55,9 @@ def write_report(
     embeddings : array-like of shape (n, d), optional
         Anything that gives an array for ``embeddings[i:j]``. Without it there are no
         neighbours and no map.
-    images : uint8 array (n, h, w) or (n, h, w, c), or sequence of n paths, optional
-        In the order of the labels file. Paths may be None or point nowhere: such rows
-        get a placeholder and are counted.
+    images : uint8 array (n, h, w) or (n, h, w, c), or sequence of n files, optional
+        In the order of the labels file. A file is a path or the bytes of one. It may
+        be None or point nowhere: such rows get a placeholder and are counted.
     image_folder, image_column : Path and str, optional
         Without ``images``: the column of the labels file that holds paths, seen from
         this folder. Without ``image_column`` a column is looked for.
@@ -66,14 +67,20 @@ def write_report(
         One for each round of training, numbers by name, for the curves: names with
         ``loss`` in them share one picture, all others that stay within 0 and 1
         another. ``round`` numbers the rounds.
+    progress : callable, optional
+        Called with the share of work done.
     """
     corrected = read_corrected(folder)
     review = _gather(corrected, embeddings, locked, metrics)
+    progress(0.3)
     column = image_column
     if images is None and image_folder is not None:
         images, column = _find_images(corrected, image_folder, image_column)
     if images is not None:
-        review = _with_pictures(review, images, column, corrected)
+        review = _with_pictures(
+            review, images, column, corrected, lambda s: progress(0.3 + 0.6 * s)
+        )
+    progress(0.9)
     write_review(folder / REVIEW, review)
     _write_page(folder / REPORT, folder / REVIEW, corrected)
 
@@ -175,6 +182,7 @@ def _with_pictures(
     images: NDArray[Any] | Sequence[Any],
     column: str | None,
     corrected: Corrected,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> Review:
     small = neighbours_to_picture(review.neighbours)
     ids = corrected.ids
@@ -185,6 +193,7 @@ def _with_pictures(
         review.detailed.tolist(),
         small,
         budget=(_FILE_BYTES - rows) * 3 // 4,  # base64 takes four letters for three
+        progress=progress,
     )
     about = {
         "has_images": True,
