@@ -140,7 +140,7 @@ def test_rebuilt_report_has_the_same_bytes(tmp_path):
     write_report(out, embeddings=inputs.embeddings)
     before = [(out / name).read_bytes() for name in REPORT_FILES]
     (out / "report.html").unlink()
-    assert rebuild_report(out) == out / "report.html"
+    assert rebuild_report(out) == []
     assert [(out / name).read_bytes() for name in REPORT_FILES] == before
     rebuild_report(out, map_kind="tsne")
     assert payload(out)["map"]["kind"] == "tsne"
@@ -359,3 +359,31 @@ def test_probabilities_instead_of_embeddings(tmp_path):
     done = stct(*more, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "out-of-fold" in " ".join(done.stdout.split())
+
+
+@pytest.mark.slow
+def test_moved_images_are_said_and_found_again(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    X, _, given = blobs()
+    np.save(tmp_path / "e.npy", X)
+    rows = [f"{i}.png,{label}" for i, label in enumerate(given)]
+    (tmp_path / "t.csv").write_text("\n".join(["photo,label", *rows]))
+    for i in range(50):
+        image.new("RGB", (40, 40), (i, i, i)).save(tmp_path / f"{i}.png")
+    command = ["correct", "t.csv", "--embeddings", "e.npy", "--image-column", "photo"]
+    done = stct(*command, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert "10 image files are missing or cannot be read" in said
+    out = tmp_path / "stct-output"
+    found = payload(out)["details"]
+    assert found["has_images"]
+    assert len(found["pictures"]) == 50
+    assert sum(item["image"] < 0 for item in found["items"]) == 10
+    (tmp_path / "moved").mkdir()
+    for i in range(60):
+        image.new("RGB", (40, 40), (i, i, i)).save(tmp_path / "moved" / f"{i}.png")
+    done = stct("report", "stct-output", "--images", "moved", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "missing" not in done.stdout
+    assert len(payload(out)["details"]["pictures"]) == 60

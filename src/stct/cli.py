@@ -181,7 +181,7 @@ def correct(
             folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
         )
         with progress("Writing the report", quiet=quiet or json_output) as report:
-            write_report(
+            missing = write_report(
                 folder,
                 embeddings=inputs.embeddings,
                 images=None if embedded is None else embedded.pixels,
@@ -194,6 +194,7 @@ def correct(
                 locked=inputs.locked,
                 progress=report,
             )
+    summary["notes"] += missing
     if json_output:
         print(as_json(summary), end="")
     elif not quiet:
@@ -311,9 +312,11 @@ def report(
     """
     from stct.report import rebuild_report
 
-    path = rebuild_report(folder, map_kind=map_kind.value, images=images)
+    notes = rebuild_report(folder, map_kind=map_kind.value, images=images)
     if not quiet:
-        print(f"{path}: open it in a browser")
+        print(f"{folder / 'report.html'}: open it in a browser")
+        for note in notes:
+            print(f"note: {note}")
 
 
 @app.command()

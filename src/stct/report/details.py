@@ -12,7 +12,7 @@ from stct.report.store import Review
 
 _MOST_COLUMNS = 4
 _LONGEST_CELL = 80  # characters
-_LONGEST_TEXT = 600
+_LONGEST_TEXT = 450
 _LONGEST_SNIPPET = 90
 _TEXT_FROM = 25  # characters on average: a column of text, not of values
 _PICTURED_NEIGHBOURS = 5

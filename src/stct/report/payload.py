@@ -14,7 +14,7 @@ from stct.report import counts, ranking, words
 from stct.report.details import describe_rows
 from stct.report.neighbours import tsne
 from stct.report.ranking import Dial, Ints, Rivals
-from stct.report.store import Review
+from stct.report.store import Review, picture_notes
 
 _GRID = 65_534  # steps along an axis of the map; 65,535 says: not on it
 
@@ -47,7 +47,7 @@ def make_payload(
         "accuracy": summary["estimated_accuracy"],
         "noise_rate": summary.get("noise_rate"),
         "warnings": [warning._asdict() for warning in found],
-        "notes": [*summary.get("notes", []), *_picture_notes(review)],
+        "notes": [*summary.get("notes", []), *picture_notes(review)],
         "method": _method(summary),
         "dial": counts.dial_counts(corrected, rivals, decides, dial),
         "odds": counts.odds_histogram(rivals, decides),
@@ -90,21 +90,6 @@ def _method(summary: dict[str, Any]) -> str:
     if columns:
         parts.append(f"{columns:,} embedding columns")
     return ", ".join(parts)
-
-
-def _picture_notes(review: Review) -> list[str]:
-    about = review.about
-    notes = [about["image_note"]] if about.get("image_note") else []
-    if about.get("num_missing"):
-        notes.append(
-            f"{about['num_missing']:,} image files are missing or cannot be read; "
-            "a placeholder stands for each"
-        )
-    if about.get("num_left_out"):
-        notes.append(
-            f"{about['num_left_out']:,} pictures were left out to keep the file small"
-        )
-    return notes
 
 
 def _map(review: Review, rows: Ints, kind: str) -> dict[str, Any] | None:

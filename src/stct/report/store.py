@@ -93,5 +93,21 @@ def read_review(path: Path, num_rows: int) -> Review:
         raise ValueError(f"{path}: does not fit these labels: {error}") from error
 
 
+def picture_notes(review: Review) -> list[str]:
+    """Say which pictures are missing."""
+    about = review.about
+    notes = [about["image_note"]] if about.get("image_note") else []
+    if about.get("num_missing"):
+        notes.append(
+            f"{about['num_missing']:,} image files are missing or cannot be read; "
+            "a placeholder stands for each"
+        )
+    if about.get("num_left_out"):
+        notes.append(
+            f"{about['num_left_out']:,} pictures were left out to keep the file small"
+        )
+    return notes
+
+
 def _bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, dtype=np.uint8)

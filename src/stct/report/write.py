@@ -16,7 +16,13 @@ from stct.report.details import neighbours_to_picture
 from stct.report.neighbours import Ints, draw_map, nearest
 from stct.report.page import render
 from stct.report.payload import make_payload
-from stct.report.store import REVIEW, Review, read_review, write_review
+from stct.report.store import (
+    REVIEW,
+    Review,
+    picture_notes,
+    read_review,
+    write_review,
+)
 
 REPORT = "report.html"
 REPORT_FILES = (REPORT, REVIEW)
@@ -39,7 +45,7 @@ def write_report(
     locked: ArrayLike | None = None,
     metrics: Sequence[dict[str, Any]] = (),
     progress: Callable[[float], None] = lambda share: None,
-) -> None:
+) -> list[str]:
     """Write ``report.html`` and ``review.npz`` beside the files of a correction.
 
     Call it inside `stct.data.outputs.whole_folder`, after ``labels.*``,
@@ -69,6 +75,11 @@ def write_report(
         another. ``round`` numbers the rounds.
     progress : callable, optional
         Called with the share of work done.
+
+    Returns
+    -------
+    notes : list of str
+        What is missing from the report, such as images, in sentences.
     """
     corrected = read_corrected(folder)
     review = _gather(corrected, embeddings, locked, metrics)
@@ -83,12 +94,13 @@ def write_report(
     progress(0.9)
     write_review(folder / REVIEW, review)
     _write_page(folder / REPORT, folder / REVIEW, corrected)
+    return picture_notes(review)
 
 
 def rebuild_report(
     folder: Path, *, map_kind: str = "pca", images: Path | None = None
-) -> Path:
-    """Write ``report.html`` anew from the files of an output folder; give its path.
+) -> list[str]:
+    """Write ``report.html`` anew from the files of an output folder; give notes.
 
     Parameters
     ----------
@@ -121,7 +133,7 @@ def rebuild_report(
     with whole_file(folder / REPORT, overwrite=True) as path:
         _write_page(path, stored, corrected, map_kind=map_kind)
     _list_files(folder, corrected.summary)
-    return folder / REPORT
+    return picture_notes(review)
 
 
 def _write_page(

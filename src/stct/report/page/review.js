@@ -55,7 +55,7 @@ function turnPage(page) {
 function drawPage() {
   const start = view.page * PER_PAGE;
   grid.replaceChildren(...Array.from(view.rows.slice(start, start + PER_PAGE), (i, k) => card(i, k)));
-  if (!view.rows.length) grid.replaceChildren(h("li", { class: "nothing" }, "No row passes these filters."));
+  if (!view.rows.length) grid.replaceChildren(h("li", { class: "nothing" }, `No row passes these filters.${rowsNote() ? ` Of ${whole(DATA.rows)} rows, ${rowsNote()}.` : ""}`));
   controls.found.textContent = `${plural(view.rows.length, "row")}, page ${view.page + 1} of ${numPages()}`;
   controls.back.disabled = view.page === 0;
   controls.next.disabled = view.page >= numPages() - 1;
@@ -121,7 +121,12 @@ function setFilters(values) {
 }
 
 const showPair = (from, to) => setFilters({ from: String(from), to: String(to) });
-const showRow = (i) => setFilters({ find: ROWS.id(i) });
+function showRow(i) {
+  setFilters({ find: ROWS.id(i) });
+  const place = view.rows.indexOf(i); // other ids may contain this one
+  turnPage(Math.floor(place / PER_PAGE));
+  focusCard(place % PER_PAGE);
+}
 
 function progressBar() {
   const bar = h("progress", { max: 1, value: 0, "aria-label": "Reviewed" });
