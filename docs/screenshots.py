@@ -15,7 +15,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
-KEYS = "a a r a a 3 a ArrowRight".split()
+KEYS = ["a", "a", "r", "a", "a", "3", "a", "ArrowRight"]
 
 
 def main(report: Path) -> None:
