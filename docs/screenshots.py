@@ -26,7 +26,7 @@ def main(report: Path) -> None:
         browser = driver.chromium.launch(
             executable_path=chromium, args=["--no-sandbox"]
         )
-        for width, height in ((1280, 1180), (400, 1000)):
+        for width, height in ((1280, 1000), (400, 1000)):
             for theme in ("light", "dark"):
                 page = browser.new_page(
                     viewport={"width": width, "height": height}, color_scheme=theme
@@ -51,7 +51,7 @@ def main(report: Path) -> None:
 def save(data: bytes, name: str) -> None:
     """Write a picture with few colours."""
     image = Image.open(io.BytesIO(data)).convert("RGB")
-    image.quantize(96, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
+    image.quantize(160, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
 
 
 if __name__ == "__main__":

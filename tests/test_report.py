@@ -13,8 +13,8 @@ from command import assert_error, blobs, stct
 from pyarrow import parquet
 
 from stct.data.corrected import read_corrected
-from stct.data.results import read_inputs, write_results
-from stct.data.tables import read_table
+from stct.data.results import Inputs, read_inputs, write_results
+from stct.data.tables import Table, read_table
 from stct.estimator import LabelCorrector
 from stct.report import REPORT_FILES, ranking, rebuild_report, thumbnails, words
 from stct.report.neighbours import draw_map, nearest, tsne
@@ -310,6 +310,23 @@ def test_curves_of_a_training_run(tmp_path):
     ]
     rebuild_report(out)
     assert len(payload(out)["curves"]) == 2
+
+
+def test_numbers_that_became_text_are_the_same_classes(tmp_path):
+    """A training run has numbers as labels and writes them to a csv."""
+    X, _, given = blobs()
+    labels = given.tolist()
+    columns = {"id": list(range(60)), "label": labels}
+    table = Table("csv", columns, 60)
+    inputs = Inputs(table, "label", "id", columns["id"], labels, X, None, {})
+    corrector = LabelCorrector().fit(X, inputs.targets)
+    write_results(tmp_path, inputs, corrector, seconds=0.0)
+    write_report(tmp_path, embeddings=X, title="numbers.npz")
+    found = payload(tmp_path)
+    assert [one["code"] for one in found["classes"]] == ["0", "1", "2"]
+    assert {one["before"] for one in found["by_class"]} <= {18, 19, 20, 21, 22}
+    assert found["title"] == "numbers.npz"
+    assert "--locked" not in json.dumps(found["commands"])  # there is no table
 
 
 @pytest.mark.slow

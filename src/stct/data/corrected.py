@@ -65,6 +65,8 @@ def read_corrected(folder: Path) -> Corrected:
     if lacking:
         raise ValueError(f"{path}: no column {lacking[0]!r}; stct did not write it")
     classes = list(summary["class_names"])
+    if table.format in ("csv", "tsv"):  # where numbers have become text
+        classes = [str(label) for label in classes]
     try:
         confidence = np.array(table.values("confidence"), dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -34,7 +34,7 @@ def make_payload(
     learnt = summary.get("termination_condition") != "nothing_learnt"
     found = words.warn(summary, corrected.given, corrected.label, names)
     return {
-        "title": _title(summary),
+        "title": review.about.get("title") or _table_name(summary) or "labels",
         "key": fingerprint(corrected),
         "rows": len(corrected.given),
         "classes": [
@@ -77,10 +77,10 @@ def pack(array: NDArray[Any], kind: str) -> str:
     return base64.b64encode(array.astype(kind).tobytes()).decode()
 
 
-def _title(summary: dict[str, Any]) -> str:
-    inputs = summary.get("inputs", {})
-    table = inputs.get("table") if isinstance(inputs, dict) else None
-    return str(table["file"]) if table else str(summary.get("data", "labels"))
+def _table_name(summary: dict[str, Any]) -> str | None:
+    """Give the name of the table that was corrected, if there was one."""
+    table = (summary.get("inputs") or {}).get("table")
+    return str(table["file"]) if table else None
 
 
 def _method(summary: dict[str, Any]) -> str:
@@ -149,22 +149,29 @@ def _actions(corrected: Corrected) -> Ints:
     return numbers
 
 
-def _commands(summary: dict[str, Any], corrected: Corrected) -> dict[str, str]:
-    """Give command lines to copy, quoted for a shell."""
-    table = shlex.quote(_title(summary))
+def _commands(summary: dict[str, Any], corrected: Corrected) -> list[list[str]]:
+    """Give command lines to copy, quoted for a shell, each after what it does."""
+    name = _table_name(summary)
+    table = "TABLE" if name is None else shlex.quote(name)
     more = ""
     if summary.get("label_column", "label") != "label":
         more += f" --label-column {shlex.quote(summary['label_column'])}"
     if summary.get("id_column") not in (None, "id"):
         more += f" --id-column {shlex.quote(summary['id_column'])}"
     out = shlex.quote(f"corrected.{corrected.table.format}")
-    inputs = summary.get("inputs", {})
-    embeddings = inputs.get("embeddings") if isinstance(inputs, dict) else None
-    source = (
-        f" --embeddings {shlex.quote(embeddings['file'])}" if embeddings else " ..."
-    )
-    return {
-        "apply": f"stct apply patch.csv {table}{more} -o {out}",
-        "locked": f"stct correct {table}{source}{more} --locked decisions.csv",
-        "export": "stct export DIR --to label-studio",
-    }
+    lines = [
+        [
+            "Write your table with the patch made",
+            f"stct apply patch.csv {table}{more} -o {out}",
+        ]
+    ]
+    if name is not None:
+        source = ""
+        for kind in ("embeddings", "pred_probs"):
+            if kind in summary["inputs"]:
+                file = shlex.quote(summary["inputs"][kind]["file"])
+                source = f" --{kind.replace('_', '-')} {file}"
+        again = f"stct correct {table}{source or ' ...'}{more} --locked decisions.csv"
+        lines.append(["Correct again, your decisions locked", again])
+    lines.append(["Hand over to another tool", "stct export DIR --to label-studio"])
+    return lines

@@ -44,6 +44,7 @@ def write_report(
     image_column: str | None = None,
     locked: ArrayLike | None = None,
     metrics: Sequence[dict[str, Any]] = (),
+    title: str | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> list[str]:
     """Write ``report.html`` and ``review.npz`` beside the files of a correction.
@@ -73,6 +74,8 @@ def write_report(
         One for each round of training, numbers by name, for the curves: names with
         ``loss`` in them share one picture, all others that stay within 0 and 1
         another. ``round`` numbers the rounds.
+    title : str, optional
+        Name of the data; the name of the table by default.
     progress : callable, optional
         Called with the share of work done.
 
@@ -82,7 +85,7 @@ def write_report(
         What is missing from the report, such as images, in sentences.
     """
     corrected = read_corrected(folder)
-    review = _gather(corrected, embeddings, locked, metrics)
+    review = _gather(corrected, embeddings, locked, metrics, title)
     progress(0.3)
     column = image_column
     if images is None and image_folder is not None:
@@ -120,14 +123,14 @@ def rebuild_report(
     if images is not None:
         if not images.is_dir():
             raise ValueError(f"{images}: there is no such folder")
-        review = review or _gather(corrected, None, None, ())
+        review = review or _gather(corrected, None, None)
         name = review.about.get("image_column")
         paths, column = _find_images(corrected, images, name)
         if paths is None:
             raise ValueError(f"{folder}: no column of image files found for {images}")
         review = _with_pictures(review, paths, column, corrected)
     elif review is None:
-        review = _gather(corrected, None, None, ())
+        review = _gather(corrected, None, None)
     with whole_file(stored, overwrite=True) as path:
         write_review(path, review)
     with whole_file(folder / REPORT, overwrite=True) as path:
@@ -159,7 +162,8 @@ def _gather(
     corrected: Corrected,
     embeddings: Any,
     locked: ArrayLike | None,
-    metrics: Sequence[dict[str, Any]],
+    metrics: Sequence[dict[str, Any]] = (),
+    title: str | None = None,
 ) -> Review:
     n = len(corrected.given)
     fixed = np.zeros(n, dtype=bool) if locked is None else np.asarray(locked)
@@ -173,7 +177,7 @@ def _gather(
         neighbours = nearest(embeddings, detailed, _NUM_NEIGHBOURS)
         flat = draw_map(embeddings, _TSNE_ROWS)
     classes, odds = _candidates(corrected, detailed)
-    about = {"metrics": _plain(metrics)}
+    about = {"metrics": _plain(metrics), "title": title}
     return Review(fixed, detailed, classes, odds, neighbours, flat, about=about)
 
 

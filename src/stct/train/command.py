@@ -356,7 +356,7 @@ def _finish(
     summary["files"] = [*summary["files"], MODEL]
     (temporary / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     if config.correct.enabled:
-        _write_report(temporary, data, H, rounds)
+        _write_report(temporary, data, H, run, Path(request.data).name)
     run.adopt(temporary, last=SUMMARY)
     return summary
 
@@ -386,15 +386,22 @@ def _write_report(
     folder: Path,
     data: ImageSet,
     H: NDArray[Any],  # noqa: N803
-    rounds: list[dict[str, Any]],
+    run: Run,
+    title: str,
 ) -> None:
-    shown = [{k: v for k, v in r.items() if k not in _NOT_DRAWN} for r in rounds]
+    metrics = [
+        {k: v for k, v in entry.items() if k not in _NOT_DRAWN}
+        | {"selected_share": entry["selected"] / len(data)}
+        | run.read_losses(entry["round"])
+        for entry in run.read_rounds()
+    ]
     images = data.images
     write_report(
         folder,
         embeddings=H,
         images=images.sources if isinstance(images, LazyImages) else images,
-        metrics=shown,
+        metrics=metrics,
+        title=title,
     )
 
 

@@ -31,6 +31,7 @@ from torch import Tensor
 import stct
 from stct.train.state import State
 
+_NO_LOSSES = ("phase", "round", "step", "seconds")
 CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.jsonl", "checkpoint.safetensors"
 _VERSION = 1  # of the directory's layout
 
@@ -125,9 +126,19 @@ class Run:
 
     def read_rounds(self) -> list[dict[str, Any]]:
         """Give the metrics of all rounds, those before a resume too."""
+        return [entry for entry in self._metrics() if entry["phase"] == "round"]
+
+    def read_losses(self, number: int) -> dict[str, float]:
+        """Give the mean of every loss over the steps of a round that were logged."""
+        steps = [
+            e for e in self._metrics() if (e["phase"], e["round"]) == ("srl", number)
+        ]
+        names = [n for n in (steps or [{}])[0] if n not in _NO_LOSSES]
+        return {f"{n}_loss": sum(e[n] for e in steps) / len(steps) for n in names}
+
+    def _metrics(self) -> list[dict[str, Any]]:
         lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
-        entries = [json.loads(line) for line in lines]
-        return [entry for entry in entries if entry["phase"] == "round"]
+        return [json.loads(line) for line in lines]
 
     def adopt(self, temporary: Path, *, last: str) -> None:
         """Move finished files to the top; ``last`` says that all are there."""

@@ -7,21 +7,22 @@ function curveFigures() {
   const values = (name) => rounds.map((one) => one[name]).filter((value) => value !== undefined);
   const losses = names.filter((name) => /loss/i.test(name));
   const shares = names.filter((name) => !losses.includes(name) && values(name).every((value) => value >= 0 && value <= 1));
+  const alone = !losses.length || !shares.length;
   return [
-    losses.length ? curveFigure("losses", "Losses by round", losses, rounds, (value) => value.toPrecision(3)) : null,
-    shares.length ? curveFigure("shares", "Accuracy and other shares by round", shares, rounds, (value) => percent(value)) : null,
+    losses.length ? curveFigure("losses", "Losses by round", losses, rounds, alone, (value) => value.toPrecision(3)) : null,
+    shares.length ? curveFigure("shares", "Accuracy and other shares by round", shares, rounds, alone, (value) => percent(value)) : null,
   ].filter(Boolean);
 }
 
 const words = (name) => name.replaceAll("_", " ");
 
-function curveFigure(id, title, names, rounds, write) {
+function curveFigure(id, title, names, rounds, wide, write) {
   const shown = names.slice(0, NUM_COLOURS);
   const box = h("div", { class: "plot" });
   const draw = () => box.clientWidth && box.replaceChildren(curvePicture(box.clientWidth, title, shown, rounds, write));
   fit(box, draw);
   return figure(
-    { id, title, text: null },
+    { id, title, wide, text: null },
     h("div", {}, box, h("ul", { class: "legend" }, shown.map((name, k) => h("li", { class: "key-rest" }, h("span", { class: `dot class-${k}`, "aria-hidden": "true" }), words(name))))),
     table(["round", ...shown.map(words)], rounds.map((one, k) => [String(one.round ?? k + 1), ...shown.map((name) => (one[name] === undefined ? "" : write(one[name])))])),
   );

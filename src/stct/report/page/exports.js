@@ -55,10 +55,7 @@ function drawTake() {
       way("A patch of everything", "All relabelled rows at the dial's position, with your decisions in place of ours.", "patch.csv", () => patchRows(true), whole_, "save-all", ["id", "old", "new", "confidence"])),
     held,
     h("h3", {}, "Then, on the command line"),
-    h("ul", { class: "commands" },
-      command("Write your table with the patch made", DATA.commands.apply),
-      command("Correct again, your decisions locked", DATA.commands.locked),
-      command("Hand over to another tool", DATA.commands.export)),
+    h("ul", { class: "commands" }, DATA.commands.map(([text, line]) => command(text, line))),
     h("p", {}, h("button", { type: "button", class: "quiet danger", onclick: forget }, "Forget all my decisions")),
   ].filter(Boolean));
   draw();
