@@ -142,7 +142,10 @@ def read_inputs(
     files |= {kind: path for kind, path in kinds.items() if path is not None}
     P = None  # noqa: N806
     if pred_probs is not None:
-        X, P = np.zeros((table.num_rows, 0)), np.asarray(X[0 : table.num_rows])  # noqa: N806
+        P, X = (
+            np.asarray(X[: table.num_rows]),
+            np.zeros((table.num_rows, 0), np.float32),
+        )  # noqa: N806
     return Inputs(
         table,
         label_column,
