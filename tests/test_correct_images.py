@@ -95,7 +95,7 @@ def test_table_of_paths_and_a_bad_file(tmp_path):
     summary = json.loads(done.stdout)
     assert summary["rows"] == 60
     assert "gone.png" in summary["images"]["skipped"][0]
-    assert any("1 images could not be read" in note for note in summary["notes"])
+    assert any("left out: 1, the first" in note for note in summary["notes"])
     rows = rows_of(tmp_path / "stct-output" / "labels.csv")
     assert [row["id"] for row in rows[:5]] == ["0", "1", "2", "4", "5"]
     assert rows[0]["note"] == "mine"

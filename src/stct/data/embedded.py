@@ -49,8 +49,8 @@ def embedded_images(
     notes = list(images.notes)
     if images.skipped:
         notes.append(
-            f"{len(images.skipped)} images could not be read and were left out, the "
-            f"first: {images.skipped[0]}"
+            f"images that could not be read and were left out: {len(images.skipped)}, "
+            f"the first {images.skipped[0]}"
         )
     return EmbeddedImages(
         table,
