@@ -84,3 +84,14 @@ def black_lines(styles: Iterable[tuple[str, str, str]]) -> list[Any]:
         Line2D([], [], color="black", ls=line, marker=mark, markersize=4, label=label)
         for label, line, mark in styles
     ]
+
+
+def write_inside(axis: Any, bars: Any, values: Sequence[float]) -> None:
+    """Write each value into its bar; a bar of 0 is a method that fails."""
+    for bar, value in zip(bars, values, strict=True):
+        x = bar.get_x() + bar.get_width() / 2
+        if value:
+            style = {"color": "white", "fontsize": 7, "ha": "center"}
+            axis.text(x, 4, f"{value:.0f}", **style)
+        else:
+            axis.text(x, 3, "fails", rotation=90, fontsize=7, ha="center")

@@ -28,6 +28,7 @@ from drawing import (
     mean,
     spread,
     where,
+    write_inside,
 )
 from runner import HERE, RESULTS, read_rows
 
@@ -153,14 +154,12 @@ def validation_sets(results: Path) -> Any:
         values = [mean(c, "label_accuracy") for c in cells]
         errors = [spread(c, "label_accuracy") for c in cells]
         bars = axes[0].bar(x, values, width, yerr=errors, color=colour, label=label)
-        axes[0].bar_label(bars, [f"{v:.0f}" for v in values], fontsize=6.5, padding=1)
+        write_inside(axes[0], bars, values)
         said = [
             where(paper, item="Table VIII", noise=n, method=theirs)[0] for n in noises
         ]
         numbers = [float(r["value"]) if r["value"] else 0.0 for r in said]
-        bars = axes[1].bar(x, numbers, width, color=colour)
-        texts = [f"{float(r['value']):.0f}" if r["value"] else "fails" for r in said]
-        axes[1].bar_label(bars, texts, fontsize=6.5, padding=1)
+        write_inside(axes[1], axes[1].bar(x, numbers, width, color=colour), numbers)
     titles = ("Ours: frozen ImageNet features, split", "The paper: SimCLR features")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_xticks(
