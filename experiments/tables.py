@@ -83,6 +83,20 @@ def blocks(results: Path) -> list[Block]:
         Block("Table III", on, "CIFAR-10", RIGHT, noises, methods, frozen, same)
     )
     made.append(Block("Table IV", on, "", RIGHT, HUMAN, methods, frozen))
+    people = [f"human:{n}" for n in ("aggregate", *RANDOM, "worst")]
+    three = ["Cross-Entropy", "DivideMix", "STCT"]
+    for where, source, noises in (
+        ("CIFAR-10N", "cifar10", people),
+        ("CIFAR-100N", "cifar100", ["human:noisy"]),
+        ("Clothing-1M", "clothing1m", ["web"]),
+    ):
+        ran = [
+            {**row, "method": row["variant"]}
+            for row in training
+            if row["dataset"] == source
+        ]
+        item = "Table V" if source == "clothing1m" else "Table IV"
+        made.append(Block(item, where, where, TEST, noises, three, ran))
     rules = {"loss": "Loss", "clustering": "Clustering", "knn": "KNN", "noisy": "STCT"}
     for method in ("split", "paper"):
         ran = [

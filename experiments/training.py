@@ -1,10 +1,11 @@
-"""The experiments that train: Tables I to VII and the curves of Fig. 4.
+"""The experiments that train: Tables I to IV, VI, VII and the curves of Fig. 4.
 
     python experiments/training.py DATA --scale cpu    # digits, 10,000 of CIFAR-10
     python experiments/training.py DATA --scale paper  # CIFAR-10 and -100, for a GPU
 
 DATA is a folder that holds `cifar-10-batches-py` and `cifar-100-python` as far as they
-are needed (the digits need nothing). Every cell is one `stct train` by its command
+are needed, and for CIFAR-N its authors' `CIFAR-10_human.pt`, `CIFAR-100_human.pt` (the
+digits need nothing). Every cell is one `stct train` by its command
 line; a variant is a list of settings. SimCLR, which sees no label, runs once for each
 set of images and seed and is shared through --init. Runs are kept in experiments/runs;
 a killed one goes on where it was. The truth makes the noise and marks the result only.
@@ -22,7 +23,8 @@ from numpy.typing import NDArray
 from runner import HERE, Cell, Experiment, main
 
 from stct import noise
-from stct.data.images import read_images
+from stct.data.cifar_n import with_human_labels
+from stct.data.images import ImageSet, read_images
 from stct.data.tables import read_table
 
 RUNS = HERE / "runs"
@@ -59,6 +61,7 @@ SIMCLR = ["num_rounds=1", "srl.steps=1"]  # and its encoder is all that is used
 
 SYMMETRIC = [f"symmetric:{rate}" for rate in (0.2, 0.5, 0.8, 0.9)]
 ASYMMETRIC = [f"asymmetric:{rate}" for rate in (0.2, 0.4)]
+HUMAN = [f"human:{n}" for n in ("aggregate", "random1", "random2", "random3", "worst")]
 ABLATED = ["symmetric:0.5", "symmetric:0.8"]
 
 
@@ -87,6 +90,10 @@ def make_task(folder: Path, dataset: str, noise_name: str, seed: int) -> Task:
         images, truth = _cifar(folder / name, "train", most)
         test_images, test_truth = _cifar(folder / name, "test", None)
     kind, rate = noise_name.split(":")
+    if kind == "human":
+        file = "CIFAR-100_human.pt" if dataset == "cifar100" else "CIFAR-10_human.pt"
+        read = with_human_labels(read_images(folder / name), folder / file, rate)
+        return Task(images, _codes(read, most), truth, test_images, test_truth)
     rng = np.random.default_rng(seed)
     if kind == "symmetric":
         noisy = noise.symmetric(truth, int(truth.max()) + 1, float(rate), rng)
@@ -111,10 +118,13 @@ def _digits(seed: int) -> tuple[Any, ...]:
 def _cifar(path: Path, split: str, most: int | None) -> tuple[Any, NDArray[np.intp]]:
     """Images and class numbers; with ``most`` the first ones."""
     read = read_images(path, split=split)
+    return read.images[:most], _codes(read, most)
+
+
+def _codes(read: ImageSet, most: int | None) -> NDArray[np.intp]:
     number = {name: code for code, name in enumerate(read.classes or ())}
     assert read.labels is not None
-    codes = np.array([number[label] for label in read.labels[:most]], dtype=np.intp)
-    return read.images[:most], codes
+    return np.array([number[label] for label in read.labels[:most]], dtype=np.intp)
 
 
 def measure(folder: Path, cell: Cell) -> dict[str, Any]:
@@ -235,7 +245,7 @@ def grid(
 
 EXPERIMENT = Experiment(
     name="training",
-    title="Everything that trains: Tables I, II, III, VI, VII and Fig. 4.",
+    title="Everything that trains: Tables I to IV, VI, VII and Fig. 4.",
     data="folder with cifar-10-batches-py, cifar-100-python",
     grids={
         "cpu": [
@@ -246,6 +256,8 @@ EXPERIMENT = Experiment(
         "paper": [
             *grid(["cifar10", "cifar100"], [*SYMMETRIC, *ASYMMETRIC], MAIN, 3),
             *grid(["cifar10", "cifar100"], ABLATED, STEPS | LOSSES, 3),
+            *grid(["cifar10"], HUMAN, MAIN, 3),
+            *grid(["cifar100"], ["human:noisy"], MAIN, 3),
         ],
     },
     metrics=(
