@@ -1,15 +1,17 @@
 """The report in a real Chromium, opened from disk, used as a person would."""
 
 import csv
+import json
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command import assert_error, stct
+from command import assert_error, blobs, stct
 
 from stct import LabelCorrector
+from stct.data.columns import encode_label
 from stct.data.tables import read_table
 
 pytestmark = pytest.mark.slow  # starts real processes and a browser
@@ -326,3 +328,45 @@ def test_every_control_can_be_reached_by_keyboard(tab):
     page.keyboard.press("Enter")
     assert tab.num_found() >= 1
     assert page.evaluate("document.activeElement.classList.contains('card')")
+
+
+def test_labels_of_every_type_come_back_exactly(chromium, tmp_path):
+    """1, "1" and true are three classes of a jsonl table; some labels are missing."""
+    classes = [1, "1", True]
+    X, truth, given = blobs()
+    labels = [None if i == 7 else classes[c] for i, c in enumerate(given)]
+    rows = [json.dumps({"id": i, "label": label}) for i, label in enumerate(labels)]
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    np.save(tmp_path / "e.npy", X)
+    command = ["correct", "t.jsonl", "--embeddings", "e.npy", "--quiet"]
+    assert stct(*command, cwd=tmp_path).returncode == 0
+    tab = Tab(chromium, tmp_path / "stct-output" / "report.html")
+    page = tab.page
+    page.select_option("#f-show", "all")
+    page.select_option("#f-sort", "table")
+    page.click("text=Start reviewing")
+    names = page.evaluate(
+        "JSON.parse(document.getElementById('data').textContent).classes"
+        ".map((one) => one.code)"
+    )
+    chosen = [classes[(i + 1) % 3] for i in range(9)]
+    for label in chosen:
+        key = names.index(encode_label(label, text_only=False)) + 1
+        page.keyboard.press(str(key))
+    patch = tab.download("#save-patch", tmp_path / "patch.csv")
+    saved = tab.download("#save-decisions", tmp_path / "decisions.csv")
+    tab.context.close()
+    assert tab.trouble == []
+
+    def kinds(path):
+        table = read_table(path)
+        return [(type(value), value) for value in table.values("label")[:9]]
+
+    wanted = [(type(label), label) for label in chosen]
+    assert (
+        stct("apply", patch, "t.jsonl", "-o", "a.jsonl", cwd=tmp_path).returncode == 0
+    )
+    assert kinds(tmp_path / "a.jsonl") == wanted
+    done = stct(*command, "--locked", saved, "-o", "again", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kinds(tmp_path / "again" / "labels.jsonl") == wanted

@@ -618,6 +618,7 @@ def demo(
     print("For example")
     for line in result.examples:
         print(f"  {line}")
+    print(f"Look at {output / 'report.html'}")
     print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
 
 

@@ -164,6 +164,7 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
     for i, note in enumerate(summary["notes"]):
         facts["note" if i == 0 else f"note {i + 1}"] = note
     facts["files"] = f"{folder}: {', '.join(summary['files'])}"
+    facts["look at"] = str(folder / "report.html")
     show_facts(f"Corrected in {summary['seconds']:.1f} s", facts)
 
 
