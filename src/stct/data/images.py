@@ -10,20 +10,14 @@
 """
 
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stct.data.cifar import is_cifar, read_cifar
 from stct.data.clothing1m import is_clothing1m, read_clothing1m
 from stct.data.columns import (
-    check_ids,
     ids_as_text,
     is_missing,
     name_a_few,
@@ -31,7 +25,8 @@ from stct.data.columns import (
     read_labels,
 )
 from stct.data.hf_dataset import is_hf_dataset, list_hf_dataset
-from stct.data.image_files import ENDINGS, Layout, Source, reshape
+from stct.data.image_arrays import read_npz, reshaped
+from stct.data.image_files import ENDINGS, Source
 from stct.data.image_lists import MOST_BYTES, Listed, load_images
 from stct.data.image_set import ImageSet, LazyImages, Progress
 from stct.data.tables import FORMATS, Table, read_table, require_column
@@ -41,7 +36,6 @@ __all__ = ["ImageSet", "LazyImages", "read_images"]
 IMAGE_COLUMNS = (
     *("image", "path", "file", "filename", "file_name", "image_path", "file_path"),
 )
-_NPZ_ARRAYS = ("images", "labels", "ids")
 _SPLITS = {"train", "training", "test", "val", "valid", "validation", "dev"}
 
 
@@ -102,9 +96,9 @@ def read_images(
     if not path.exists():
         raise ValueError(f"{path}: there is no such file or folder")
     if is_cifar(path):
-        return _reshaped(read_cifar(path, split), shape, channels)
+        return reshaped(read_cifar(path, split), shape, channels)
     if path.suffix.lower() == ".npz":
-        return _reshaped(_read_npz(path, labels_required), shape, channels)
+        return reshaped(read_npz(path, labels_required), shape, channels)
     if is_clothing1m(path):
         return read_clothing1m(
             path, split, size=shape, skip_bad=skip_bad, progress=progress
@@ -242,48 +236,6 @@ def _find_image_column(table: Table, path: Path) -> str:
     )
 
 
-def _read_npz(path: Path, labels_required: bool) -> ImageSet:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {k: archive[k] for k in archive.files if k in _NPZ_ARRAYS}
-            names = archive.files
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        why = str(error)
-        if "allow_pickle" in why:
-            why = "it holds Python objects (a pickle), which are never loaded"
-        raise ValueError(f"{path}: not readable: {why}") from error
-    needed = ["images", "labels"] if labels_required else ["images"]
-    for name in needed:
-        if name not in arrays:
-            raise ValueError(
-                f"{path}: no array {name!r}; it holds {', '.join(names) or 'nothing'}"
-            )
-    images = arrays["images"]
-    if images.ndim == 3:
-        images = images[..., None]
-    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[3] not in (1, 3):
-        raise ValueError(
-            f"{path}: 'images' must be uint8 of shape (n, h, w) or (n, h, w, c) with "
-            f"c 1 or 3, got {arrays['images'].dtype} of shape {arrays['images'].shape}"
-        )
-    if not images.size:
-        raise ValueError(f"{path}: there are no images in it")
-    labels = arrays.get("labels")
-    for name in ("labels", "ids"):
-        found = arrays.get(name)
-        if found is not None and found.shape != (len(images),):
-            raise ValueError(
-                f"{path}: {name!r} must have one value for each of {len(images)} "
-                f"images, got shape {found.shape}"
-            )
-    ids = ids_as_text(
-        arrays["ids"].tolist() if "ids" in arrays else list(range(len(images))),
-        f"{path}: ids",
-    )
-    check_ids(ids, f"{path}: ids")
-    return ImageSet(images, labels, ids)
-
-
 def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if size is None:
         return None
@@ -291,20 +243,3 @@ def _checked_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
     if height < 1 or width < 1:
         raise ValueError(f"size must be 1 pixel or more, got {size}")
     return height, width
-
-
-def _reshaped(
-    read: ImageSet, size: tuple[int, int] | None, channels: int | None
-) -> ImageSet:
-    """Give images that came as an array the wanted shape."""
-    num, height, width, found = read.images.shape
-    new_height, new_width = size or (height, width)
-    layout = Layout(new_height, new_width, channels or found)
-    if layout == (height, width, found):
-        return read
-    images: NDArray[Any] = np.empty((num, *layout), dtype=np.uint8)
-    for row in range(num):
-        images[row] = reshape(read.images[row], layout)
-    kind = "grey" if layout.channels == 1 else "colour"
-    note = f"all images were made {layout.width} x {layout.height}, {kind}"
-    return replace(read, images=images, notes=[*read.notes, note])
