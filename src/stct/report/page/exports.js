@@ -42,7 +42,7 @@ function drawTake() {
     changes.textContent = plural(patchRows(false).length, "row");
     whole_.textContent = plural(patchRows(true).length, "row");
   };
-  const held = ROWS.count === DATA.rows ? null : h("p", { class: "note" }, "This page holds a part of the rows. Changes of the other rows are in patch.csv of the output folder, or run the last command below.");
+  const held = ROWS.count === DATA.rows ? null : h("p", { class: "note" }, "This page holds a part of the rows. Changes of all other rows are in patch.csv of the output folder; or correct again with your decisions locked.");
   const way = (title, text, name, rows, count, id, head) => h("li", { class: "way" },
     h("h3", {}, title), h("p", {}, text), h("p", {}, count),
     h("button", { type: "button", id, onclick: () => download(name, csv([head, ...rows()])) }, `Save ${name}`));
@@ -52,7 +52,7 @@ function drawTake() {
     h("ul", { class: "ways-out" },
       way("Your decisions", "Every row you decided, with its label. Feed it back and these rows never move; the rest is corrected with them in mind.", "decisions.csv", decisionRows, mine, "save-decisions", ["id", "label"]),
       way("A patch of your decisions", "Only rows where you decided on another label than the given one.", "patch.csv", () => patchRows(false), changes, "save-patch", ["id", "old", "new", "confidence"]),
-      way("A patch of everything", "All relabelled rows at the dial's position, with your decisions in place of ours.", "patch.csv", () => patchRows(true), whole_, "save-all", ["id", "old", "new", "confidence"])),
+      way(ROWS.count === DATA.rows ? "A patch of everything" : "A patch of this page", "All relabelled rows at the dial's position, with your decisions in place of ours.", "patch.csv", () => patchRows(true), whole_, "save-all", ["id", "old", "new", "confidence"])),
     held,
     h("h3", {}, "Then, on the command line"),
     h("ul", { class: "commands" }, DATA.commands.map(([text, line]) => command(text, line))),
