@@ -46,10 +46,10 @@ def measure(name: str, H: Floats, y: Ints, C: int) -> Measured:
     except EOFError:
         process.join()
         return Measured(None, failure=f"the process ended with {process.exitcode}")
-    finally:
-        if sys.exc_info()[0] is not None:
-            process.terminate()
-        process.join()
+    except BaseException:  # Ctrl-C
+        process.kill()
+        raise
+    process.join()
     return result
 
 
