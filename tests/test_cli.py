@@ -319,6 +319,18 @@ OPTIONS = {
         "--quiet",
         "--json",
     },
+    "plan": {
+        "TABLE",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--rows",
+        "--columns",
+        "--classes",
+        "--workers",
+        "--json",
+    },
     "noise": {
         "TABLE",
         "--output",

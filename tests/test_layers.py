@@ -27,6 +27,7 @@ RANK = {
     "leave_one_out": 4,
     "nmc": 5,
     "estimator": 6,
+    "plan": 6,
     "__init__": 7,
     "data": 8,
     "bench": 9,

@@ -622,6 +622,54 @@ def demo(
     print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
 
 
+@app.command()
+def plan(
+    table: options.OptionalTable = None,
+    embeddings: options.EmbeddingsFile = None,
+    embeddings_column: options.EmbeddingsColumn = None,
+    label_column: options.LabelColumn = "label",
+    id_column: options.IdColumn = None,
+    rows: options.NumRows = None,
+    columns: options.NumColumns = None,
+    classes: options.NumClasses = None,
+    workers: options.NumWorkers = None,
+    json_output: options.AsJson = False,
+) -> None:
+    """Say what 'stct correct' will cost, from two seconds of measuring here.
+
+    stct plan photos.csv --embeddings shards
+
+    stct plan --rows 1e9 --columns 512 --classes 1000 --workers 256
+    """
+    from stct.console import show_plan
+    from stct.plan import Problem, make_plan
+
+    given = (rows, columns, classes)
+    rate = None
+    if table is not None:
+        if any(value is not None for value in given):
+            raise ValueError("give TABLE, or --rows, --columns and --classes, not both")
+        from stct.data.sizes import read_problem, read_rate
+
+        problem = read_problem(
+            table,
+            embeddings=embeddings,
+            embeddings_column=embeddings_column,
+            label_column=label_column,
+            id_column=id_column,
+        )
+        rate = None if embeddings is None else read_rate(embeddings)
+    elif rows is None or columns is None or classes is None:
+        raise ValueError("give TABLE, or all of --rows, --columns and --classes")
+    else:
+        problem = Problem(options.whole(rows, "--rows", 2), columns, classes)
+    result = make_plan(problem, workers=workers, read_rate=rate)
+    if json_output:
+        print(json.dumps({**problem._asdict(), **result._asdict()}))
+    else:
+        show_plan(problem, result)
+
+
 def _engine(name: options.EngineName, ray_address: str | None) -> Any:
     """Connect to where rows are worked on, before anything is read."""
     if name is options.EngineName.LOCAL:

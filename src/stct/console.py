@@ -168,6 +168,36 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
     show_facts(f"Corrected in {summary['seconds']:.1f} s", facts)
 
 
+def show_plan(problem: Any, plan: Any) -> None:
+    """Print what a correction would cost."""
+    facts = {
+        "data": f"{problem.rows:,} rows x {problem.columns:,} columns, "
+        f"{problem.classes:,} classes, {size(plan.input)}",
+        "time": f"about {duration(plan.seconds)} on {plan.workers:,} CPUs",
+        "memory": f"about {size(plan.memory)}, and what the system caches of files",
+        "disk": f"about {size(plan.disk)} will be written",
+        "engine": f"{plan.engine}: {plan.reason}",
+    }
+    show_facts("A correction would take (within a factor of two)", facts)
+
+
+def size(num_bytes: float) -> str:
+    """Give bytes in a unit that people read."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:,.3g} TB"
+
+
+def duration(seconds: float) -> str:
+    """Give seconds in a unit that people read."""
+    for unit, length in (("seconds", 120.0), ("minutes", 7200.0)):
+        if seconds < length:
+            return f"{seconds if unit == 'seconds' else seconds / 60:.2g} {unit}"
+    return f"{seconds / 3600:.3g} hours"
+
+
 def show_facts(title: str, facts: Mapping[str, str]) -> None:
     """Print a title and a two-column table."""
     table = Table(show_header=False, box=None, pad_edge=False)

@@ -84,6 +84,28 @@ CacheFolder = Annotated[
 NoCache = Annotated[
     bool, typer.Option("--no-cache", help="Keep no embeddings and use no kept ones.")
 ]
+OptionalTable = Annotated[
+    Path | None,
+    typer.Argument(metavar="[TABLE]", help="A .csv, .tsv, .parquet or .jsonl file."),
+]
+NumRows = Annotated[
+    float | None, typer.Option(metavar="N", help="Without TABLE: rows; 1e9 is fine.")
+]
+NumColumns = Annotated[
+    int | None, typer.Option(metavar="D", min=1, help="Without TABLE: columns.")
+]
+NumClasses = Annotated[
+    int | None, typer.Option(metavar="C", min=2, help="Without TABLE: classes.")
+]
+NumWorkers = Annotated[
+    int | None,
+    typer.Option(
+        metavar="W",
+        min=1,
+        show_default="those of this machine",
+        help="CPUs of the cluster that it would run on, each as fast as one here.",
+    ),
+]
 PatchFile = Annotated[
     Path, typer.Argument(metavar="PATCH", help="The patch.csv of 'stct correct'.")
 ]
@@ -458,3 +480,10 @@ Training = Annotated[
         help="Train a network too, or correct from the pixels alone.",
     ),
 ]
+
+
+def whole(value: float, name: str, least: int) -> int:
+    """Give a whole number that was written as 1e9 or 1000, at least so large."""
+    if not value >= least or value != int(value):
+        raise ValueError(f"{name} must be a whole number from {least}, got {value:g}")
+    return int(value)

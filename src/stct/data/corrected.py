@@ -1,6 +1,7 @@
 """The folder of one correction, read back: for the report and for other tools."""
 
 import json
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,12 @@ class Corrected:
     def soft_label_blocks(self) -> Iterator[tuple[slice, Array]] | None:
         """Give Pr[clean | all] in blocks of rows (rows, C), where it was written."""
         path = self.folder / SOFT_LABELS
-        return row_blocks(path, "probabilities") if path.exists() else None
+        if not path.exists():
+            return None
+        with zipfile.ZipFile(path) as archive:  # of many classes the top is written
+            if "probabilities.npy" not in archive.namelist():
+                return None
+        return row_blocks(path, "probabilities")
 
 
 def read_corrected(folder: Path) -> Corrected:

@@ -1,0 +1,112 @@
+"""More than 256 classes: nothing of size n x C, and labels that are as good."""
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+
+from stct import LabelCorrector, blocks, engine, estimator, many_classes, nmc
+from stct.correction import TopClasses
+from stct.transition import decide, symmetric_transition
+
+
+def problem(n=6000, d=40, C=300, noise=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(C, d))
+    means *= 7.0 / np.linalg.norm(means, axis=1, keepdims=True)
+    truth = np.arange(n) % C
+    X = (rng.normal(size=(n, d)) + means[truth]).astype(np.float32)
+    given = np.where(rng.random(n) < noise, rng.integers(0, C, n), truth)
+    return X, given, truth
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, given, truth = problem()
+    return LabelCorrector().fit(X, given), X, given, truth
+
+
+def test_labels_are_corrected(fitted):
+    corrector, X, given, truth = fitted
+    before, after = (given == truth).mean(), (corrector.labels_ == truth).mean()
+    assert after > 0.9 > 0.75 > before
+    assert corrector.estimated_accuracy_.before == pytest.approx(before, abs=0.05)
+    assert (corrector.predict(X) == truth).mean() > 0.9
+    assert any("300 classes" in note for note in corrector.notes_)
+
+
+def test_distributions_are_probabilities(fitted):
+    corrector, _, given, _ = fitted
+    Q = corrector.label_distributions_
+    np.testing.assert_allclose(Q.sum(axis=1), 1.0, atol=1e-3)
+    moved = corrector.action_ == "relabel"
+    assert (corrector.labels_[~moved] == given[~moved]).all()
+    np.testing.assert_array_equal(Q.argmax(axis=1)[moved], corrector.labels_[moved])
+
+
+def test_large_results_are_sparse_with_the_same_labels(fitted, monkeypatch):
+    corrector, X, given, _ = fitted
+    monkeypatch.setattr(estimator, "MAX_DENSE", 0)
+    again = LabelCorrector().fit(X, given)
+    assert issparse(again.label_distributions_)
+    assert again.label_distributions_.nnz == len(X) * many_classes.TOP
+    np.testing.assert_array_equal(again.labels_, corrector.labels_)
+    row = again.label_distributions_[[5]].toarray()[0]
+    assert row[given[5]] == pytest.approx(
+        corrector.label_distributions_[5, given[5]], abs=1e-6
+    )
+
+
+def test_locked_rows_stay_and_missing_labels_are_filled():
+    X, given, truth = problem()
+    labels = given.astype(float)
+    labels[:20] = np.nan
+    locked = np.zeros(len(X), bool)
+    locked[20:40] = True
+    corrector = LabelCorrector().fit(X, labels, locked=locked)
+    assert set(corrector.action_[:20]) == {"fill"}
+    assert (corrector.labels_[:20] == truth[:20]).mean() > 0.8
+    np.testing.assert_array_equal(corrector.labels_[20:40], given[20:40])
+    np.testing.assert_allclose(corrector.confidence_[20:40], 1.0)
+
+
+def test_clean_labels_are_left_alone_and_noise_is_recognised():
+    X, _, truth = problem()
+    assert (LabelCorrector().fit(X, truth).labels_ == truth).mean() > 0.995
+    nonsense = np.random.default_rng(1).integers(0, 300, len(X))
+    corrector = LabelCorrector().fit(X, nonsense)
+    assert corrector.termination_condition_ == "nothing_learnt"
+    np.testing.assert_array_equal(corrector.labels_, nonsense)
+
+
+def test_rows_as_they_come_in_small_tiles_and_a_small_sample(monkeypatch, tmp_path):
+    X, given, truth = problem()
+    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(many_classes, "SAMPLED", 300 * 3000)
+    for module in (blocks, engine, many_classes):
+        monkeypatch.setattr(module, "TILE", 512)
+    monkeypatch.setattr(engine, "UNIT", 1024)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    a, b = LabelCorrector().fit(X, given), LabelCorrector().fit(mapped, given)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+    np.testing.assert_array_equal(a.confidence_, b.confidence_)
+    assert (a.labels_ == truth).mean() > 0.85
+
+
+def test_the_top_of_a_posterior_is_that_of_all_of_it():
+    rng = np.random.default_rng(0)
+    C, k = 30, many_classes.TOP
+    S = rng.normal(size=(50, C)).astype(np.float32)
+    given, T = rng.integers(0, C, 50), symmetric_transition(0.7, C)
+    out = many_classes.top_posterior(S, given, np.zeros(50, bool), 2.0, T)
+    P = np.exp(2.0 * S) / np.exp(2.0 * S).sum(axis=1, keepdims=True)
+    Q = P * T[:, given].T
+    Q /= Q.sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(out[:, k], Q.argmax(axis=1))
+    np.testing.assert_allclose(out[:, 0], Q.max(axis=1), rtol=1e-4)
+    assert (out[:, k:] == given[:, None]).any(axis=1).all()
+    top = TopClasses(out[:, :k], out[:, k:].astype(np.int32), C)
+    learnable = np.ones(C, bool)
+    got = estimator.decide_among_top(top, given, learnable, 1.0)
+    np.testing.assert_array_equal(got.labels, decide(Q, given, learnable).labels)
+    np.testing.assert_allclose(top.dense().sum(axis=1), 1.0, atol=1e-4)
