@@ -7,10 +7,11 @@ delta ``agreement``, beta ``coverage``. ``given`` holds integer labels, -1 for n
 
 from collections.abc import Callable
 from math import ceil, expm1, log
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from stct import linear
 from stct.linear import Floats
@@ -58,10 +59,33 @@ class ReorderedModel(NamedTuple):
         return self.model.probabilities(X)[:, self.order]
 
 
+class TopClasses(NamedTuple):
+    """The most probable classes of each row, most probable first, and the given one."""
+
+    probabilities: Floats  # (n, k)
+    classes: NDArray[np.int32]  # (n, k)
+    num_classes: int
+
+    def dense(self) -> Floats:
+        """All classes, (n, C): what was not kept is spread evenly over the others."""
+        n, k = self.probabilities.shape
+        rest = np.maximum(1.0 - self.probabilities.sum(axis=1, keepdims=True), 0.0)
+        Q = np.repeat(rest / (self.num_classes - k), self.num_classes, axis=1)
+        np.put_along_axis(Q, self.classes.astype(np.intp), self.probabilities, axis=1)
+        return np.asarray(Q, dtype=np.float32)
+
+    def sparse(self) -> csr_array:
+        """Give the kept entries only, (n, C)."""
+        n, k = self.probabilities.shape
+        places = self.classes.ravel(), np.arange(0, n * k + 1, k)
+        shape = (n, self.num_classes)
+        return csr_array((self.probabilities.ravel(), *places), shape=shape)
+
+
 class Correction(NamedTuple):
     """What the features and the given labels together say, by any method."""
 
-    posterior: Floats  # (n, C) Pr[clean | x, given]
+    posterior: Any  # (n, C) Pr[clean | x, given], or `TopClasses` of it
     transition: Floats  # (C, C) T[clean, given]
     learnable: NDArray[np.bool_]  # (C,) Theorem 1's condition
     model: Model | None  # for new rows
@@ -71,8 +95,14 @@ class Correction(NamedTuple):
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c."""
         model = None if self.model is None else ReorderedModel(self.model, order)
+        Q = self.posterior
+        if isinstance(Q, TopClasses):
+            ours = np.argsort(order).astype(np.int32)
+            Q = Q._replace(classes=ours[Q.classes])
+        else:
+            Q = np.ascontiguousarray(Q[:, order])
         return self._replace(
-            posterior=np.ascontiguousarray(self.posterior[:, order]),
+            posterior=Q,
             transition=self.transition[np.ix_(order, order)],
             learnable=self.learnable[order],
             model=model,

@@ -36,6 +36,31 @@ class RowValues(Protocol):
         """Values of a few rows."""
 
 
+class Computed:
+    """Values of rows that are computed again each time they are read."""
+
+    def __init__(
+        self, function: Callable[[slice], Array], shape: tuple[int, ...], dtype: Any
+    ) -> None:
+        self._function = function
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
+
+    def __getitem__(self, rows: slice) -> Array:
+        return self._function(rows)
+
+    def pick(self, index: Array) -> Callable[[slice], Array]:
+        """Give the function that finds the rows of an index in a tile."""
+
+        def picked(rows: slice) -> Array:
+            low, high = np.searchsorted(index, (rows.start, rows.stop))
+            if low == high:
+                return np.empty((0, *self.shape[1:]), self.dtype)
+            return np.asarray(self[rows][index[low:high] - rows.start])
+
+        return picked
+
+
 class Engine(Protocol):
     """Where the work on rows is done."""
 
@@ -96,8 +121,12 @@ class Local:
         """See `Engine`."""
         return values
 
-    def take(self, values: Array, index: Array | None) -> Array:
+    def take(self, values: Any, index: Array | None) -> Any:
         """See `Engine`."""
+        if isinstance(values, Computed) and index is not None:
+            pick, threads = values.pick(index), self.num_threads
+            tiles = map_tiles(pick, values.shape[0], num_threads=threads)
+            return np.concatenate(list(tiles))
         return values if index is None else values[index]
 
 

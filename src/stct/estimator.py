@@ -20,7 +20,7 @@ from stct.checks import (
     is_row_source,
     look_at_rows,
 )
-from stct.correction import Correction, Progress
+from stct.correction import Correction, Progress, TopClasses
 from stct.engine import Engine, Local
 from stct.labels import EncodedLabels, decode
 from stct.leave_one_out import Labels, correct_probabilities
@@ -28,7 +28,9 @@ from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
 from stct.on_ray import RayEngine
 from stct.rows import from_memory_map
-from stct.transition import decide, hoeffding_interval
+from stct.transition import Decision, Ints, decide, decide_between, hoeffding_interval
+
+MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse
 
 
 class EstimatedAccuracy(NamedTuple):
@@ -67,8 +69,10 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     labels_ : ndarray of shape (n,)
         The label to use for each row, in y's own type: the most probable one for keep
         and relabel rows, the given one for abstain rows, the predicted one for fill.
-    label_distributions_ : ndarray of shape (n, C)
-        Pr[clean label | features, given label], columns as in ``classes_``.
+    label_distributions_ : ndarray or sparse array of shape (n, C)
+        Pr[clean label | features, given label], columns as in ``classes_``. With more
+        than 256 classes only the most probable ones of a row are known, and above
+        2**27 entries they are all that is kept, in a sparse array.
     confidence_ : ndarray of shape (n,)
         Probability of ``labels_``.
     action_ : ndarray of str, shape (n,)
@@ -292,25 +296,34 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Set every fitted attribute from the posterior."""
         given = encoded.codes
         Q = result.posterior
-        Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
         self.classes_ = encoded.classes
-        self.label_distributions_ = Q
+        if isinstance(Q, TopClasses):
+            decision = decide_among_top(Q, given, result.learnable, self.min_odds)
+            small = len(given) * Q.num_classes <= MAX_DENSE
+            self.label_distributions_ = Q.dense() if small else Q.sparse()
+            self.notes_.append(
+                f"{Q.num_classes} classes: the shorter method for more than 256, and "
+                f"the {Q.classes.shape[1]} most probable classes of a row were kept"
+            )
+        else:
+            Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
+            decision = decide(Q, given, result.learnable, self.min_odds)
+            self.label_distributions_ = Q
         self.transition_matrix_ = result.transition
         self.learnable_ = result.learnable
         self.n_iter_ = result.num_rounds
         self.termination_condition_ = result.stop
         self._model = result.model
-        decision = decide(Q, given, self.learnable_, self.min_odds)
         decision.action[locked] = "keep"
         self.action_ = decision.action
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
         known = np.flatnonzero(given >= 0)
-        before = float(Q[known, given[known]].mean(dtype=np.float64))
+        before = float(of_given(Q, given)[known].mean(dtype=np.float64))
         after = float(self.confidence_.mean(dtype=np.float64))
         self.noise_rate_ = 1.0 - before
         self.estimated_accuracy_ = EstimatedAccuracy(
-            before, after, _interval(before, len(known)), _interval(after, len(Q))
+            before, after, _interval(before, len(known)), _interval(after, len(given))
         )
         if self.method != "loo":
             self.notes_.append(
@@ -329,6 +342,24 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "(the annotator's most common label for them is another one); their "
                 f"rows abstain: {few(failed)}"
             )
+
+
+def decide_among_top(
+    Q: TopClasses, given: Ints, learnable: NDArray[np.bool_], min_odds: float
+) -> Decision:
+    """Decide from the classes that were kept of each row."""
+    best = Q.classes[:, 0].astype(np.intp)
+    p_best = Q.probabilities[:, 0]
+    p_given = np.where(given < 0, p_best, of_given(Q, given))
+    return decide_between(best, p_best, p_given, given, learnable, min_odds)
+
+
+def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
+    """Probability of each row's given label, (n,); 0 where there is none."""
+    if isinstance(Q, TopClasses):
+        same = Q.classes == given[:, None]
+        return np.asarray(np.where(same, Q.probabilities, 0.0).sum(axis=1))
+    return np.where(given < 0, 0.0, Q[np.arange(len(given)), given])
 
 
 def _interval(value: float, n: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.blocks import TILE, map_tiles
-from stct.engine import Engine, Local, RowValues
+from stct.engine import Computed, Engine, Local, RowValues
 
 Floats = NDArray[np.floating]
 
@@ -156,14 +156,20 @@ class RidgePath:
         self._leverage = self._leverages()  # (n, L)
 
     def fit(
-        self, Y: RowValues, given: RowValues, strength: float | None = None
+        self,
+        Y: RowValues,
+        given: RowValues,
+        strength: float | None = None,
+        *,
+        keep_scores: bool = True,
     ) -> RidgeFit:
         """Fit Y; pick the strength that agrees most with the given noisy labels.
 
         Theorem 1 as a model selector: the leave-one-out argmax is compared with
         ``given`` (n,), which is -1 in rows without a label. Of equal strengths the
         strongest wins: it leans least on single rows. A ``strength`` of an earlier
-        fit skips the choice. Of many rows every few choose.
+        fit skips the choice. Of many rows every few choose. Scores that are not kept
+        are computed again whenever they are read.
         """
         n = self._num_rows
         label_mean = self._label_mean(Y)  # (C,)
@@ -185,7 +191,9 @@ class RidgePath:
         else:
             best = STRENGTHS.index(strength)
         predict_best = self._leave_one_out([models[best]], label_mean, Y)
-        scores = self._engine.rows(lambda rows: predict_best(rows)[0], n)
+        scores: Any = Computed(lambda rows: predict_best(rows)[0], Y.shape, Y.dtype)
+        if keep_scores:
+            scores = self._engine.rows(scores.__getitem__, n)
         W = models[best][0] * self.rows.scale
         return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
 

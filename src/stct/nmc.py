@@ -5,6 +5,7 @@ C classes.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from stct.blocks import map_tiles
 from stct.correction import (
     Correction,
     LinearModel,
+    TopClasses,
     correct_by_splits,
     correct_step,
     move_to_minimiser,
@@ -23,6 +25,7 @@ from stct.correction import (
 from stct.engine import Engine
 from stct.leave_one_out import Labels, correct_by_leave_one_out, one_hot
 from stct.linear import Floats
+from stct.many_classes import MANY, correct_many_classes
 from stct.transition import Ints, count_transition, is_learnable
 
 METHODS = ("loo", "split", "paper")
@@ -70,12 +73,15 @@ def correct_labels(
         if annotator is not None:
             by_size = np.argsort(rank[:-1])
             annotator = annotator[np.ix_(by_size, by_size)]
-        result = correct_by_leave_one_out(
-            sorted_rows, labels, progress, owned=small, annotator=annotator
-        )
-        posterior = np.empty_like(result.posterior)
-        posterior[rows] = result.posterior
-        return result._replace(posterior=posterior).reordered(rank[:-1])
+        if num_classes > MANY and annotator is None:
+            result = correct_many_classes(sorted_rows, labels, progress)
+        else:
+            result = correct_by_leave_one_out(
+                sorted_rows, labels, progress, owned=small, annotator=annotator
+            )
+        if small:
+            result = result._replace(posterior=_unsort(result.posterior, rows))
+        return result.reordered(rank[:-1])
     H = np.asarray(H[0 : len(H)])  # random splits need all rows at hand
     known = np.flatnonzero(given >= 0)
     count = num_splits if method == "paper" else num_splits_to_cover
@@ -131,6 +137,19 @@ def _digest(H: Floats) -> NDArray[np.uint64]:
         total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)
         total ^= total >> np.uint64(29)
     return total
+
+
+def _unsort(posterior: Any, rows: Ints) -> Any:
+    """Bring what belongs to rows back into the order that they came in."""
+    if isinstance(posterior, TopClasses):
+        places = np.argsort(rows)
+        return posterior._replace(
+            probabilities=posterior.probabilities[places],
+            classes=posterior.classes[places],
+        )
+    out = np.empty_like(posterior)
+    out[rows] = posterior
+    return out
 
 
 def _gather(H: Floats, rows: Ints) -> Floats:

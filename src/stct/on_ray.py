@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stct.blocks import TILE, single_blas_thread
-from stct.engine import UNIT, Array, Parts, add
+from stct.engine import UNIT, Array, Computed, Parts, add
 
 RETRIES = 5  # of a unit whose worker died
 _AHEAD = 32  # units in flight: bounds the sums that wait for their turn
@@ -98,8 +98,12 @@ class RayEngine:
     def take(self, values: Any, index: Array | None) -> Array:
         """See `stct.engine.Engine`."""
         ray = _import_ray()
+        if isinstance(values, Computed) and index is not None:
+            pick, n = values.pick(index), values.shape[0]
+            found = self._submit(_keep_unit, pick, n, num_returns=2)
+            return np.concatenate(_get([rows for rows, _ in found]))
         if index is None:
-            return np.concatenate(ray.get(values.refs))
+            return np.concatenate(_get(values.refs))
         pick = ray.remote(_pick).options(max_retries=RETRIES)
         edges = np.searchsorted(index, np.arange(len(values.refs) + 1) * UNIT)
         tasks = [

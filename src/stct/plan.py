@@ -14,9 +14,11 @@ import numpy as np
 
 from stct.blocks import TILE, single_blas_thread
 from stct.engine import Local
+from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
 from stct.leave_one_out import MAX_FITTED, one_hot
 from stct.linear import RidgePath
+from stct.many_classes import MANY, SAMPLED, TOP
 from stct.nmc import MAX_SORTED
 from stct.score_space import MAX_VALIDATION, SAMPLE
 from stct.transition import symmetric_transition
@@ -26,6 +28,7 @@ MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 # Counted on the default method: passes over the rows themselves after the first two
 # (Gram matrix and leverages), passes over (n, C), and evaluations that choose and fit.
 FITS, WIDE_PASSES, NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 2.5, 9, 10, 200, 70
+MANY_STEPS = 70  # passes over the sample, with many classes
 READS = 18  # times that every row is read
 LONG = 3600.0  # seconds from which more machines are worth their trouble
 
@@ -90,11 +93,12 @@ def make_plan(
         reason = "more than an hour on this machine: a cluster shares the passes"
     else:
         engine, reason = "local", "this machine is enough"
+    disk = 90.0 * n + 4.0 * n * (C if n * C <= MAX_DENSE else 2 * TOP)
     return Plan(
         work,
         _memory(problem, total),
         data,
-        90.0 * n + 4.0 * n * C,
+        disk,
         engine,
         total,
         reason,
@@ -140,6 +144,9 @@ def _time(function: Callable[[], object], budget: float = 0.4) -> float:
 
 def _seconds(problem: Problem, costs: Costs) -> float:
     n = problem.rows
+    if problem.classes > MANY:
+        sampled = min(n, SAMPLED // problem.classes) * MANY_STEPS
+        return n * (costs.factor + FITS * costs.ridge) + (n + sampled) * costs.wide
     everywhere = (
         costs.factor
         + FITS * costs.ridge
@@ -154,7 +161,8 @@ def _seconds(problem: Problem, costs: Costs) -> float:
 def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
     n, d, C, _ = problem
-    rows = n * (6 * 4 * C + 4 * 7 + 100)
+    kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
+    rows = n * (4 * kept + 4 * 7 + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4
     gram = 8 * (3 * d * d + 12 * d * C + 20 * C * C)
     sorted_rows = 4 * n * d if n * d <= MAX_SORTED else 0

@@ -176,14 +176,14 @@ class Trial:
         first, *others = (start._replace(family=family) for start in starts)
         best = _climb(self.fitted, first, FIRST_STEPS)
         likelihood = self.test(best)
-        if _is_better(to_beat, likelihood, errors=3.0):
+        if is_better(to_beat, likelihood, errors=3.0):
             return best, likelihood  # hopeless from elsewhere too
         for other in others:
             end = _climb(self.fitted, other, FIRST_STEPS)
             candidate = self.test(end)
             # Anchors, the first start, see the noise. That it is the features' fault
             # must be proven: under much noise both explain the labels almost alike.
-            if _is_better(candidate, likelihood):
+            if is_better(candidate, likelihood):
                 best, likelihood = end, candidate
         return best, likelihood
 
@@ -214,10 +214,10 @@ def choose(
     # row's own label is missing from its score.
     best, likelihood = plain[0], trial.test(plain[0])
     other = trial.test(plain[1])
-    if _is_better(other, likelihood):
+    if is_better(other, likelihood):
         best, likelihood = plain[1], other
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
-    if not _is_better(likelihood, np.log(share[given[val]])):
+    if not is_better(likelihood, np.log(share[given[val]])):
         return None
     for family in FAMILIES:
         if family.quadratic:
@@ -226,7 +226,7 @@ def choose(
                 break
             plain = [trial.start(family, T) for T in starts]
         end, candidate = trial.climb(plain, family, likelihood)
-        if _is_better(candidate, likelihood):
+        if is_better(candidate, likelihood):
             best, likelihood = end, candidate
     return best
 
@@ -263,7 +263,7 @@ def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
     return start._replace(weights=W, transition=T)
 
 
-def _is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
+def is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
     """Higher mean log-likelihood, by standard errors of the paired difference."""
     gain = (candidate - current).astype(np.float64)
     return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))

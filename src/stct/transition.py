@@ -171,16 +171,28 @@ def decide(
     given or the most probable class fails Theorem 1's check; else *keep*. An
     abstaining row keeps its given label.
     """
-    n = len(Q)
     best = Q.argmax(axis=1)
-    at = np.arange(n)
+    at = np.arange(len(Q))
+    p_given = Q[at, np.where(given < 0, best, given)]
+    return decide_between(best, Q[at, best], p_given, given, learnable, min_odds)
+
+
+def decide_between(
+    best: Ints,
+    p_best: Floats,
+    p_given: Floats,
+    given: Ints,
+    learnable: NDArray[np.bool_],
+    min_odds: float = 1.0,
+) -> Decision:
+    """Decide from the most probable class (n,), its probability and the given one's."""
     missing = given < 0
-    p_best, p_given = Q[at, best], Q[at, np.where(missing, best, given)]
     moved = (best != given) & (p_best > p_given)
     sure = p_best >= min_odds * p_given
     action = np.where(moved, np.where(sure, RELABEL, ABSTAIN), KEEP)
     unlearnable = ~learnable[best] | ~learnable[np.where(missing, best, given)]
     action[unlearnable] = ABSTAIN
     action[missing] = FILL
-    labels = np.where((action == RELABEL) | missing, best, given)
-    return Decision(labels, Q[at, labels], action)
+    follow = (action == RELABEL) | missing
+    labels = np.where(follow, best, given)
+    return Decision(labels, np.where(follow, p_best, p_given), action)

@@ -261,12 +261,20 @@ def _labels_table(
 
 
 def _write_soft_labels(path: Path, inputs: Inputs, corrector: "LabelCorrector") -> None:
-    """Write ids (n,), classes (C,) and probabilities (n, C); no pickles, no dates."""
+    """Write ids (n,), classes (C,) and probabilities (n, C); no pickles, no dates.
+
+    Of a sparse (n, C) the kept entries: top_classes and top_probabilities (n, k).
+    """
+    Q = corrector.label_distributions_  # noqa: N806
     arrays = {
         "ids": _plain_array(inputs.ids),
         "classes": _plain_array([inputs.original[c] for c in corrector.classes_]),
-        "probabilities": corrector.label_distributions_.astype(np.float32),
     }
+    if isinstance(Q, np.ndarray):
+        arrays["probabilities"] = Q.astype(np.float32)
+    else:
+        arrays["top_classes"] = Q.indices.reshape(Q.shape[0], -1)
+        arrays["top_probabilities"] = Q.data.reshape(Q.shape[0], -1)
     write_arrays(path, arrays)
 
 
