@@ -86,7 +86,7 @@ NoCache = Annotated[
 ]
 OptionalTable = Annotated[
     Path | None,
-    typer.Argument(metavar="[TABLE]", help="A .csv, .tsv, .parquet or .jsonl file."),
+    typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .jsonl file."),
 ]
 NumRows = Annotated[
     float | None, typer.Option(metavar="N", help="Without TABLE: rows; 1e9 is fine.")
