@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import math
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -184,6 +185,24 @@ def test_without_matplotlib_and_cleanlab_there_is_a_line_instead(folder, tmp_pat
     ]
     failed = {row["method"] for row in read(tmp_path / "out/bench.csv")}
     assert failed == set(METHODS) - {"cleanlab"}
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_processes_and_leaves_nothing(folder, tmp_path):
+    command = [sys.executable, "-m", "stct", "bench", folder / "all.npz"]
+    process = subprocess.Popen(
+        [*command, "--seeds", "1000", "--methods", "given"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline().startswith("Benchmarking: ")
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (stdout, stderr) == ("", "")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow

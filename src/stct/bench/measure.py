@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,20 +38,34 @@ def measure(name: str, H: Floats, y: Ints, C: int) -> Measured:
     context: Any = multiprocessing.get_context(kind)
     receive, send = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(send, name, H, y, C), daemon=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork
-        process.start()
-    send.close()
     try:
+        with warnings.catch_warnings(), _no_interrupt():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork
+            process.start()
+        send.close()
         result: Measured = receive.recv()
     except EOFError:
         process.join()
         return Measured(None, failure=f"the process ended with {process.exitcode}")
     except BaseException:  # Ctrl-C
-        process.kill()
+        if process.is_alive():
+            process.kill()
         raise
     process.join()
     return result
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Keep Ctrl-C for later: an interrupt inside a hook of fork would be lost."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _child(pipe: Connection, name: str, H: Floats, y: Ints, C: int) -> None:
