@@ -277,3 +277,65 @@ def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(data, tmp_path)
         np.isfinite(value).all()
         for value in load_file(folder / "checkpoint.safetensors").values()
     )
+
+
+@pytest.mark.slow
+def test_bad_images_are_named_or_left_out(data, tmp_path, refuse):
+    picture = pytest.importorskip("PIL.Image")
+    arrays = np.load(data / "train.npz")
+    folder = tmp_path / "photos"
+    for i, (image, label) in enumerate(
+        zip(arrays["images"], arrays["labels"], strict=True)
+    ):
+        (folder / label).mkdir(parents=True, exist_ok=True)
+        picture.fromarray(image[:, :, 0]).save(folder / label / f"{i:03d}.png")
+    bad = folder / "north" / "bad.png"
+    bad.write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    out = tmp_path / "run"
+    refuse("train", folder, *FAST, "-o", out, says="north/bad.png")
+    assert not out.exists()
+    succeed("train", folder, *FAST, "--skip-bad", "-o", out, "--quiet")
+    summary = json.loads((out / "summary.json").read_text())
+    assert [str(name) for name in summary["training"]["skipped"]] == ["north/bad.png"]
+    assert any("could not be read" in note for note in summary["notes"])
+    ids = {row["id"] for row in read_csv(out / "labels.csv")}
+    assert len(ids) == 240
+    assert "north/bad.png" not in ids
+
+
+@pytest.mark.slow
+def test_a_test_set_of_other_classes_is_refused_before_anything(data, tmp_path, refuse):
+    arrays = np.load(data / "test.npz")
+    labels = arrays["labels"].astype("U9")
+    labels[3] = "up"
+    np.savez(tmp_path / "odd.npz", images=arrays["images"], labels=labels)
+    out = tmp_path / "run"
+    refuse(
+        *("train", data / "train.npz", *FAST, "--test", tmp_path / "odd.npz"),
+        *("-o", out),
+        says="label 'up' is not among the classes",
+    )
+    assert not out.exists()
+
+
+def small_disk():
+    """Writing more than 400 kB to a file fails, as on a full disk."""
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_line_and_the_run_can_go_on(data, whole, tmp_path):
+    folder = tmp_path / "full"
+    done = stct(
+        *("train", data / "train.npz", *FAST, "--test", data / "test.npz"),
+        *("-o", folder, "--save-every", "0", "--quiet"),
+        cwd=tmp_path,
+        preexec_fn=small_disk,
+    )
+    assert_error(done, "too large")
+    succeed("train", "--resume", folder, "--quiet")
+    for name in RESULTS:
+        assert (folder / name).read_bytes() == (whole / name).read_bytes(), name

@@ -1,0 +1,154 @@
+"""What a run leaves: the model, the last correction, the report, the summary."""
+
+import csv
+import io
+import json
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from lightning_fabric import Fabric
+from numpy.typing import NDArray
+
+from stct.data.images import ImageSet, LazyImages
+from stct.data.outputs import SUMMARY, WRITTEN_BY
+from stct.data.results import Inputs, as_json, write_results
+from stct.data.tables import Table
+from stct.labels import EncodedLabels
+from stct.report import REPORT_FILES, write_report
+from stct.train.algorithm import fit_corrector, starting_labels
+from stct.train.inference import embed
+from stct.train.model_file import MODEL, save_model
+from stct.train.request import Request, about_model, given_labels
+from stct.train.runs import Run
+from stct.train.training import Trained
+
+_LABELS = "labels.csv"
+_NOT_DRAWN = ("phase", "seconds", "labels_changed", "selected")
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """Give the summary of a finished run."""
+    try:
+        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        summary["training"]["rounds"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{folder}: its {SUMMARY} is not that of a run") from None
+    return dict(summary)
+
+
+def finish(
+    run: Run | None,
+    request: Request,
+    data: ImageSet,
+    encoded: EncodedLabels,
+    trained: Trained,
+    fabric: Fabric,
+    seconds: float,
+) -> dict[str, Any]:
+    """Correct the labels a last time and write what the run gave; summary last."""
+    state, config = trained.state, request.config
+    H = embed(state.frozen or state.network, trained.images, fabric)  # noqa: N806
+    if run is None:
+        return {}
+    save_model(run.folder / MODEL, state.network, about_model(request, data, encoded))
+    inputs = _inputs(data, request, H)
+    temporary = run.folder / ".results.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    if config.correct.enabled:
+        start = starting_labels(encoded.codes, state, config)
+        y = [None if code < 0 else encoded.classes[code] for code in start]
+        corrector = fit_corrector(H, y, state, config, request.seed)
+        summary = write_results(temporary, inputs, corrector, seconds=seconds)
+        summary["files"] = [*summary["files"], *REPORT_FILES]
+    else:
+        summary = _write_given(temporary, inputs, seconds)
+    rounds = run.read_rounds()
+    summary["notes"] = [*summary["notes"], *_skipped(data)]
+    summary["training"] = {
+        "preset": request.preset,
+        "seed": request.seed,
+        "config": asdict(config),
+        "rounds": rounds,
+        "noisy_validation_accuracy": rounds[-1]["noisy_validation_accuracy"],
+        "test_accuracy": rounds[-1].get("test_accuracy"),
+        "skipped": data.skipped,
+    }
+    summary["files"] = [*summary["files"], MODEL]
+    (temporary / SUMMARY).write_text(as_json(summary), encoding="utf-8")
+    if config.correct.enabled:
+        _write_report(temporary, data, H, run, Path(request.data).name)
+    run.adopt(temporary, last=SUMMARY)
+    return summary
+
+
+def _inputs(data: ImageSet, request: Request, H: NDArray[Any]) -> Inputs:  # noqa: N803
+    """Give the rows as the writer of results takes them."""
+    labels = given_labels(data)
+    if data.table is not None:
+        table, label_column = data.table, request.label_column
+    else:
+        columns: dict[str, Any] = {"id": data.ids, "label": labels}
+        table, label_column = Table("csv", columns, len(data)), "label"
+    return Inputs(
+        table,
+        label_column,
+        data.id_column if data.table is not None else "id",
+        list(data.ids),
+        labels,
+        H,
+        None,
+        {},
+        list(data.notes),
+    )
+
+
+def _write_given(folder: Path, inputs: Inputs, seconds: float) -> dict[str, Any]:
+    """Without NMC there is nothing to correct: the labels are the given ones."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "given", "label"])
+    for name, label in zip(inputs.ids, inputs.labels, strict=True):
+        writer.writerow([name, label, label])
+    (folder / _LABELS).write_text(text.getvalue(), encoding="utf-8", newline="")
+    return {
+        "written_by": WRITTEN_BY,
+        "rows": len(inputs.ids),
+        "notes": ["NMC was switched off: the labels are the given ones"],
+        "seconds": round(seconds, 3),
+        "files": [_LABELS, SUMMARY],
+    }
+
+
+def _write_report(
+    folder: Path,
+    data: ImageSet,
+    H: NDArray[Any],  # noqa: N803
+    run: Run,
+    title: str,
+) -> None:
+    metrics = [
+        {k: v for k, v in entry.items() if k not in _NOT_DRAWN}
+        | {"selected_share": entry["selected"] / len(data)}
+        | run.read_losses(entry["round"])
+        for entry in run.read_rounds()
+    ]
+    images = data.images
+    write_report(
+        folder,
+        embeddings=H,
+        images=images.sources if isinstance(images, LazyImages) else images,
+        metrics=metrics,
+        title=title,
+    )
+
+
+def _skipped(data: ImageSet) -> list[str]:
+    if not data.skipped:
+        return []
+    first = ", ".join(data.skipped[:3])
+    return [
+        f"{len(data.skipped):,} images could not be read and were left out: {first}"
+    ]
