@@ -296,7 +296,8 @@ def test_bad_images_are_named_or_left_out(data, tmp_path, refuse):
     assert not out.exists()
     succeed("train", folder, *FAST, "--skip-bad", "-o", out, "--quiet")
     summary = json.loads((out / "summary.json").read_text())
-    assert [str(name) for name in summary["training"]["skipped"]] == ["north/bad.png"]
+    (skipped,) = summary["training"]["skipped"]
+    assert "north/bad.png" in skipped
     assert any("could not be read" in note for note in summary["notes"])
     ids = {row["id"] for row in read_csv(out / "labels.csv")}
     assert len(ids) == 240
