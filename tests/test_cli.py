@@ -159,8 +159,8 @@ def test_json_summary_and_the_same_bytes_again(tmp_path):
 
 
 def test_locked_rows_and_row_numbers_as_ids(tmp_path):
-    X, truth, given = blobs()
-    marks = ["yes", "TRUE", "1", "no", "", "0", *[""] * 54]
+    X, truth, given = blobs(120)
+    marks = ["yes", "TRUE", "1", "no", "", "0", *[""] * 114]
     rows = [f"{label},{mark}" for label, mark in zip(given, marks, strict=True)]
     (tmp_path / "t.csv").write_text("\n".join(["stars,checked", *rows]))
     np.save(tmp_path / "e.npy", X)
@@ -169,7 +169,7 @@ def test_locked_rows_and_row_numbers_as_ids(tmp_path):
     done = stct(*command, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     labels = read_table(tmp_path / "stct-output" / "labels.csv")
-    assert labels.values("id") == [str(i) for i in range(60)]
+    assert labels.values("id") == [str(i) for i in range(120)]
     assert labels.values("label")[:3] == [str(v) for v in given[:3]]
     assert labels.values("label")[3:] == [str(v) for v in truth[3:]]
     assert labels.values("confidence")[:3] == ["1.0"] * 3

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 import stct
@@ -152,20 +152,14 @@ class Run:
         """Replace the checkpoint; a kill on the way leaves the old one."""
         metrics = self.folder / METRICS
         length = metrics.stat().st_size if metrics.exists() else 0
-        temporary = self.folder / f".{CHECKPOINT}.tmp"
-        save_file(
-            _tensors(state),
-            temporary,
-            metadata={
-                "phase": state.phase,
-                "round": str(state.round),
-                "step": str(state.step),
-                "metrics_bytes": str(length),
-            },
-        )
-        with temporary.open("rb") as file:
-            os.fsync(file.fileno())
-        temporary.replace(self.folder / CHECKPOINT)
+        place = {
+            "phase": state.phase,
+            "round": str(state.round),
+            "step": str(state.step),
+            "metrics_bytes": str(length),
+        }
+        # Made in memory and written by ourselves: a full disk is then an OSError.
+        self.write_bytes(CHECKPOINT, save(_tensors(state), metadata=place))
 
     def cut_metrics(self, place: Mapping[str, str]) -> None:
         """Drop metrics that are younger than the checkpoint: they will come again."""
