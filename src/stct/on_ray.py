@@ -191,7 +191,8 @@ def _keep_unit(
             function(slice(first, min(first + TILE, stop)))
             for first in range(start, stop, TILE)
         ]
-    values = np.concatenate(tiles)
+    # Row by row, as local keeps them: the order in memory is the order of sums.
+    values = np.ascontiguousarray(np.concatenate(tiles))
     return values, (values.shape[1:], values.dtype)
 
 
