@@ -178,7 +178,6 @@ def test_a_batch_is_the_same_for_any_number_of_processes(data):
     for name in whole._fields:
         joined = torch.cat([getattr(half, name) for half in halves])
         assert torch.equal(joined, getattr(whole, name)), name
-    assert (whole.labels == torch.from_numpy(given)[:100].unique()[:, None]).any()
 
 
 def test_cosine_rate_falls_to_zero_over_all_rounds(data):
