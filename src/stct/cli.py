@@ -436,8 +436,8 @@ def train(
     [bold]DIR gets[/bold]
 
     model.safetensors, labels.*, soft_labels.npz, patch.csv, report.html, review.npz
-    and summary.json at the end; config.json, metrics.jsonl, the labels of each round, pretrained.safetensors
-    and a checkpoint on the way.
+    and summary.json at the end; config.json, metrics.jsonl, the labels of each round,
+    pretrained.safetensors and a checkpoint on the way.
     """
     from stct.console import show_training, training_progress
 
