@@ -23,6 +23,8 @@ RANK = {
     "correction": 2,
     "forward": 2,
     "hardness": 2,
+    "lift": 2,
+    "views": 2,
     "score_space": 3,
     "leave_one_out": 4,
     "many_classes": 4.5,

@@ -8,7 +8,7 @@ thread count gives the same bits. Rows are anything that gives a NumPy array for
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
@@ -66,6 +66,18 @@ def map_tiles(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def side_by_side(
+    function: Callable[..., Result], *arguments: Iterable[Any]
+) -> list[Result]:
+    """``list(map(function, *arguments))`` for a few long calls, in threads."""
+    threads = os.cpu_count() or 1
+    if threads == 1:
+        return list(map(function, *arguments))
+    # Not the pool of `map_tiles`: the calls may use that themselves.
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(function, *arguments))
 
 
 @cache

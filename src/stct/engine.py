@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from stct.blocks import TILE, map_tiles
 
+RUN = 16  # neighbouring rows that are worth reading by themselves
 UNIT = 16 * TILE  # rows whose sums are added up first: what a worker gets at a time
 
 Array = NDArray[Any]
@@ -56,7 +57,12 @@ class Computed:
             low, high = np.searchsorted(index, (rows.start, rows.stop))
             if low == high:
                 return np.empty((0, *self.shape[1:]), self.dtype)
-            return np.asarray(self[rows][index[low:high] - rows.start])
+            wanted = index[low:high]
+            runs = np.split(wanted, np.flatnonzero(np.diff(wanted) > 1) + 1)
+            if len(runs) * RUN <= len(wanted) + RUN:
+                parts = [self[slice(int(run[0]), int(run[-1]) + 1)] for run in runs]
+                return np.concatenate(parts)
+            return np.asarray(self[rows][wanted - rows.start])
 
         return picked
 
@@ -128,6 +134,14 @@ class Local:
             tiles = map_tiles(pick, values.shape[0], num_threads=threads)
             return np.concatenate(list(tiles))
         return values if index is None else values[index]
+
+
+def spread_rows(num_rows: int, count: int) -> Array:
+    """About ``count`` row numbers from all over, in runs that are quick to read."""
+    if num_rows <= count:
+        return np.arange(num_rows)
+    starts = np.linspace(0, num_rows - RUN, count // RUN).astype(np.intp)
+    return np.asarray(np.unique(starts[:, None] + np.arange(RUN)))
 
 
 def add(total: list[Any], part: Any) -> list[Any]:

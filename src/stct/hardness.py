@@ -10,6 +10,7 @@ features are weak, it does not. Legend: n rows, C classes.
 import numpy as np
 
 from stct.linear import Floats
+from stct.transition import quality
 
 MAX_SLOPE = 1.0 / 3.0
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
@@ -59,3 +60,17 @@ def blame_annotator(T: Floats, K: Floats, slope: float) -> Floats:
     off = np.where(np.eye(len(T), dtype=bool), 0.0, T + 2.0 * slope * K)
     off *= np.minimum(1.0, 0.98 / np.maximum(off.sum(axis=1, keepdims=True), 1e-12))
     return np.asarray(off + np.diag(1.0 - off.sum(axis=1)))
+
+
+def up_to_quality(
+    slope: float, T: Floats, K: Floats, shares: Floats, least: float
+) -> float:
+    """Give the largest share of ``slope`` that leaves T a quality of ``least``."""
+    low, high = 0.0, slope
+    if slope <= 0.0 or quality(blame_annotator(T, K, slope), shares) >= least:
+        return slope
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        enough = quality(blame_annotator(T, K, middle), shares) >= least
+        low, high = (middle, high) if enough else (low, middle)
+    return low

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from stct import hardness
 from stct.correction import ConstantModel, Correction
-from stct.engine import Engine, Local, RowValues
+from stct.engine import Computed, Engine, Local, RowValues, spread_rows
 from stct.forward import ForwardModel, curvature
+from stct.lift import SAMPLE as LIFT_ROWS
+from stct.lift import Lift, choose_lift
 from stct.linear import Floats, RidgeFit, RidgePath, solve
 from stct.score_space import (
     ScoreFit,
@@ -27,9 +29,19 @@ from stct.score_space import (
     make_space,
     prior_precision,
 )
-from stct.transition import Ints, count_given, is_learnable, posterior
+from stct.transition import (
+    Ints,
+    count_given,
+    is_learnable,
+    posterior,
+    quality,
+    raise_quality,
+)
+from stct.views import least_quality
 
 MAX_FITTED = 2**18  # rows that fit T and the log-odds; scores use all rows
+CLIMBING_ROWS = 2**14  # at least so many of them do most of it
+MAX_WITNESSES = 2**14  # rows that say how good features and labels are
 MAX_REFITS = 2
 STEPS = 5
 
@@ -79,9 +91,11 @@ class LooModel(NamedTuple):
     log_odds: LogOdds
     direct: tuple[Floats, Floats]  # weights (d, C), intercept (C,)
     sharpness: float
+    lift: Lift | None  # makes more columns, before all else
 
     def probabilities(self, X: Floats) -> Floats:
         """Pr[clean | x], (n, C)."""
+        X = X if self.lift is None else self.lift(X)
         S = X @ self.ridge.weights + self.ridge.intercept
         logits = self.log_odds.logits(S) + X @ self.direct[0] + self.direct[1]
         return softmax(logits * self.sharpness)
@@ -109,8 +123,27 @@ def correct_by_leave_one_out(
         return nothing_learnt(labels)
     progress(0.2)
     given, locked = engine.keep(labels.given), engine.keep(labels.locked)
-    ridge = path.fit(engine.rows(lambda rows: one_hot(given[rows], C), n), given)
+    Y = engine.rows(lambda rows: one_hot(given[rows], C), n)
+    ridge = path.fit(Y, given)
     progress(0.3)
+    some = spread_rows(n, MAX_WITNESSES)
+    some = some[labels.given[some] >= 0]
+    X, said = take_centred(path, some, engine), labels.given[some]
+    few = slice(None, None, -(-len(some) // LIFT_ROWS))
+    lift = choose_lift(
+        X[few], engine.take(ridge.scores, some[few]), said[few], path.rows
+    )
+    agreed = agreement(ridge.scores, given, engine)
+    if lift is not None:
+        lifted = RidgePath(
+            lift.rows(path.rows, engine), labels.given >= 0, engine=engine
+        )
+        again = lifted.fit(Y, given)
+        agrees = agreement(again.scores, given, engine)
+        if agrees > agreed:
+            path, ridge, agreed = lifted, again, agrees
+        else:
+            lift = None
     index = some_rows(n)
     sample = labels.some(index)
     S = engine.take(ridge.scores, index)
@@ -119,9 +152,10 @@ def correct_by_leave_one_out(
         return nothing_learnt(labels)
     progress(0.4)
     odds, T = fit_annotator(S, sample, chosen)
+    least = least_quality(X, said, C)
+    odds, T = believe_views(S, sample, chosen, odds, T, least)
     progress(0.5)
     stop = "max_rounds"
-    agreed = agreement(ridge.scores, given, engine)
     for refit in range(1, MAX_REFITS + 1):
         # The posterior is a cleaner target than the given labels. T describes the
         # annotator and stays; so does the strength, because leave-one-out is no
@@ -138,8 +172,8 @@ def correct_by_leave_one_out(
         odds = fit_log_odds(S, sample, chosen, T, old)
     logits, direct = fit_directly(path, ridge.scores, odds, labels, T)
     progress(0.9)
-    judged = judge(logits, T, labels)
-    model = LooModel(ridge._replace(scores=None), odds, direct, judged.sharpness)
+    judged = judge(logits, T, labels, least)
+    model = LooModel(ridge._replace(scores=None), odds, direct, judged.sharpness, lift)
     return Correction(
         engine.take(judged.posterior, None),
         judged.transition,
@@ -148,6 +182,12 @@ def correct_by_leave_one_out(
         refit,
         stop,
     )
+
+
+def take_centred(path: RidgePath, index: Ints, engine: Engine) -> Floats:
+    """Bring some rows of H here, centred, (t, d)."""
+    rows = path.rows
+    return engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), index)
 
 
 def some_rows(n: int) -> Ints | None:
@@ -194,8 +234,32 @@ def fit_annotator(
     S: Floats, labels: Labels, chosen: ScoreFit
 ) -> tuple[LogOdds, Floats]:
     """Fit log-odds and T; T keeps only what the rows prove."""
-    W, T = fit_all(labels.model(chosen.space.features(S)), chosen)
+    U = chosen.space.features(S)
+    stride = max(1, len(U) // CLIMBING_ROWS)
+    part = labels.some(np.arange(0, len(U), stride)).model(U[::stride])
+    W, T = fit_all(labels.model(U), part, chosen)
     return LogOdds(chosen.space, W), T
+
+
+def believe_views(
+    S: Floats,
+    labels: Labels,
+    chosen: ScoreFit,
+    odds: LogOdds,
+    T: Floats,
+    least: float,
+) -> tuple[LogOdds, Floats]:
+    """Hold T at ``least``, the quality that two views prove, if it fell below.
+
+    Log-odds of a wrong shape are paid for by T: the likelihood then likes an annotator
+    who is worse than the one there is.
+    """
+    model = labels.model(odds.space.features(S))
+    shares = model.sums(odds.weights, T).counts.sum(axis=1)
+    if quality(T, shares) >= least:
+        return odds, T
+    T = raise_quality(T, shares, least)
+    return fit_log_odds(S, labels, chosen, T, odds.logits(S)), T
 
 
 def fit_log_odds(
@@ -268,7 +332,9 @@ class Judgement(NamedTuple):
     sharpness: float  # of P
 
 
-def judge(logits: RowValues, T: Floats, labels: Labels) -> Judgement:
+def judge(
+    logits: RowValues, T: Floats, labels: Labels, least: float = 0.0
+) -> Judgement:
     """Posterior of the clean class, with allowance for annotators who err on hard rows.
 
     The logits are sharpened or softened first, to the likelihood of the given labels:
@@ -299,6 +365,7 @@ def judge(logits: RowValues, T: Floats, labels: Labels) -> Judgement:
     joint, total, counts = engine.sum(confusion, n, wide=False)
     K = hardness.mean_confusion(joint, total)
     slope = hardness.confusion_slope(counts, K)
+    slope = hardness.up_to_quality(slope, T, K, counts.sum(axis=1), least)
     final_T, final_sharpness = T, sharpness
     if slope > 0.0:
         final_sharpness *= hardness.sharpening(slope)

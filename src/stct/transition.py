@@ -153,6 +153,33 @@ def proven_transition(counts: Floats, num_rows: int) -> Floats:
     return np.asarray(T / T.sum(axis=1, keepdims=True))
 
 
+def quality(T: Floats, shares: Floats) -> float:
+    """Share of right labels beyond chance: 1 is a perfect annotator, 0 a random one.
+
+    ``shares`` (C,), of any sum, are those of the clean classes.
+    """
+    prior = shares / shares.sum()
+    chance = float(prior @ (prior @ T))
+    right = float(prior @ np.diagonal(T))
+    return (right - chance) / max(1.0 - chance, 1e-12)
+
+
+def raise_quality(T: Floats, shares: Floats, least: float) -> Floats:
+    """T moved towards the identity until its `quality` is ``least``, (C, C)."""
+    prior = shares / shares.sum()
+
+    def excess(T: Floats) -> float:  # is linear in T, and 0 where quality is `least`
+        right, chance = prior @ np.diagonal(T), prior @ (prior @ T)
+        return float(right - chance - least * (1.0 - chance))
+
+    identity = np.eye(len(T))
+    low, high = excess(T), excess(identity)
+    if low >= 0.0:
+        return T
+    step = min(-low / max(high - low, 1e-12), 1.0 - 1e-6)
+    return np.asarray((1.0 - step) * T + step * identity)
+
+
 class Decision(NamedTuple):
     """The label to use for each row, its probability, and what was done."""
 

@@ -116,6 +116,9 @@ class SRL:
     weight_decay: float = 5e-4  # ours (FixMatch)
     confidence: float = 0.95  # lambda
     temperature: float = 0.1  # tau
+    # Of the weak view's similarities. The paper's is tau too; less keeps all
+    # similarities from becoming equal, which satisfies Eq. (14) as well.
+    target_temperature: float = 0.1
     labeled_weight: float = 1.0  # 0 leaves the loss out
     unlabeled_weight: float = 1.0
     consistency_weight: float = 1.0
@@ -126,7 +129,7 @@ class SRL:
         _at_least(0, self, "learning_rate", "weight_decay")
         _at_least(0, self, "labeled_weight", "unlabeled_weight", "consistency_weight")
         _between(0.0, 1.0, self, "momentum", "confidence")
-        _positive(self, "temperature")
+        _positive(self, "temperature", "target_temperature")
 
 
 @dataclass(frozen=True, kw_only=True)

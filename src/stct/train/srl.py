@@ -74,7 +74,9 @@ def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
         labels=batch.labels,
         weak_logits=target.logits[:u],
         strong_logits=output.logits[b:],
-        weak_similarity=similar(target.projection[:u], anchors, settings.temperature),
+        weak_similarity=similar(
+            target.projection[:u], anchors, settings.target_temperature
+        ),
         strong_similarity=similar(output.projection[b:], anchors, settings.temperature),
         settings=settings,
     )

@@ -1,0 +1,80 @@
+"""Columns that are not linear: used where they help, left out where they do not."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from stct import LabelCorrector, noise
+from stct.lift import Lift, choose_lift, draw_frequencies, waves
+from stct.linear import CentredRows, RidgePath
+
+
+def rings(n=2000, seed=0):
+    """Two classes that no line can part: a ball inside a shell."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 3))
+    radius = np.where(truth == 1, 3.0, 1.0)
+    X *= (radius / np.linalg.norm(X, axis=1))[:, None]
+    return X + 0.2 * rng.normal(size=X.shape), truth
+
+
+def linear_scores(X, given, C):
+    path = RidgePath(X.astype(np.float32), np.ones(len(X), bool))
+    return path, path.fit(np.eye(C, dtype=np.float32)[given], given).scores
+
+
+def test_waves_average_to_a_gaussian_kernel():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 5)).astype(np.float32)
+    frequencies = draw_frequencies(X, np.ones(5, np.float32), 20_000)
+    F = waves(X, frequencies)
+    distances = ((X[:, None] - X) ** 2).sum(axis=2)
+    one, other = np.random.default_rng(0).integers(0, len(X), (2, 512))
+    median = np.median(distances[one, other])
+    expected = np.exp(-0.5 * distances / median)
+    np.testing.assert_allclose(F @ F.T / 20_000, expected, atol=0.03)
+
+
+def test_chosen_where_a_line_fails_and_not_where_it_does():
+    X, given = rings()
+    path, S = linear_scores(X, given, 2)
+    lift = choose_lift(path.rows[0 : len(X)], S, given, path.rows)
+    assert lift is not None
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 2000)
+    blobs = rng.normal(size=(2000, 6)) + 1.5 * rng.normal(size=(3, 6))[truth]
+    path, S = linear_scores(blobs, truth, 3)
+    assert choose_lift(path.rows[0 : len(blobs)], S, truth, path.rows) is None
+    noise_only = rng.integers(0, 3, 2000)
+    path, S = linear_scores(blobs, noise_only, 3)
+    assert choose_lift(path.rows[0 : len(blobs)], S, noise_only, path.rows) is None
+
+
+def test_same_columns_for_stored_and_for_new_rows():
+    rng = np.random.default_rng(0)
+    H = rng.normal(size=(50, 4)) + 3.0
+    rows = CentredRows(H, H.mean(axis=0), 0.5)
+    lift = Lift(rows.mean, rows.scale, rng.normal(size=(4, 7)).astype(np.float32))
+    assert lift(H).shape == (50, 4 + 14)
+    np.testing.assert_allclose(lift(H), lift.of_centred(rows[0:50]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_rings_are_corrected_and_predicted(scale):
+    X, truth = rings()
+    X[:, 0] *= scale  # columns in different units
+    given = noise.symmetric(truth, 2, 0.4, np.random.default_rng(1)).labels
+    corrector = LabelCorrector().fit(X, given)
+    assert np.mean(corrector.labels_ == truth) > 0.97 > np.mean(given == truth) + 0.1
+    fresh, answer = rings(seed=5)
+    fresh[:, 0] *= scale
+    assert np.mean(corrector.predict(fresh) == answer) > 0.95
+
+
+def test_moons_with_names_for_labels():
+    X, truth = make_moons(1500, noise=0.15, random_state=0)
+    names = np.array(["left", "right"])
+    given = noise.symmetric(truth, 2, 0.3, np.random.default_rng(0)).labels
+    corrector = LabelCorrector().fit(X, names[given])
+    assert np.mean(corrector.labels_ == names[truth]) > 0.97

@@ -1,0 +1,148 @@
+"""Two views as witnesses: the moments, and the bound on data with a known truth."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from stct import LabelCorrector, noise
+from stct.transition import quality, raise_quality, symmetric_transition
+from stct.views import (
+    annotator_quality,
+    beyond_chance,
+    least_quality,
+    within_class_axes,
+)
+
+
+def independent_observers(n=40_000, C=4, right=(0.6, 0.5, 0.7), seed=0):
+    """Labels of observers who err evenly and know nothing of each other."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, C, n)
+    said = []
+    for share in right:
+        wrong = (truth + rng.integers(1, C, n)) % C
+        said.append(np.where(rng.random(n) < share, truth, wrong))
+    return truth, said
+
+
+def weak_features(n=6000, C=4, d=12, gap=0.7, seed=0):
+    """Classes that overlap so much that no view knows much about them."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, C, n)
+    X = rng.normal(size=(n, d)) + gap * rng.normal(size=(C, d))[truth]
+    return (X - X.mean(axis=0)).astype(np.float32), truth
+
+
+def test_kappa_by_hand():
+    one, other = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
+    # 3 of 4 alike; by chance 1/2 * 1/4 + 1/2 * 3/4.
+    assert beyond_chance(one, other, 2)[0] == pytest.approx((0.75 - 0.5) / 0.5)
+    assert beyond_chance(one, one, 2)[0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_three_witnesses_tell_how_good_one_of_them_is(even):
+    truth, (a, b, given) = independent_observers()
+    true_quality = beyond_chance(given, truth, 4)[0]
+    estimate = annotator_quality(a, b, given, 4, even=even)
+    assert estimate == pytest.approx(true_quality, abs=0.03)
+
+
+def test_observers_who_each_confuse_other_classes():
+    """One view knows 0 1 from 2 3, the other 0 2 from 1 3: kappas do not multiply."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 40_000)
+    coin = rng.integers(0, 2, (2, len(truth)))
+    a, b = truth // 2 * 2 + coin[0], truth % 2 + 2 * coin[1]
+    given = noise.symmetric(truth, 4, 0.4, rng).labels
+    true_quality = beyond_chance(given, truth, 4)[0]
+    estimate = annotator_quality(a, b, given, 4, even=True)
+    assert estimate == pytest.approx(true_quality, abs=0.03)
+
+
+def test_likelihood_of_three_observers_by_loops():
+    """EM must end where no nearby annotator explains what was said better."""
+    _, (a, b, given) = independent_observers(n=3000, C=3, right=(0.8, 0.7, 0.75))
+    best = annotator_quality(a, b, given, 3, even=True)
+
+    def likelihood(beyond):
+        def even(k):
+            return symmetric_transition(k + (1 - k) / 3, 3)
+
+        observers = [
+            even(beyond_chance(a, given, 3)[0] / beyond),
+            even(beyond_chance(b, given, 3)[0] / beyond),
+            even(beyond),
+        ]
+        table = np.zeros((3, 3, 3))
+        for i, j, k in itertools.product(range(3), repeat=3):
+            for clean in range(3):
+                said = zip(observers, (i, j, k), strict=True)
+                table[i, j, k] += np.prod([T[clean, s] for T, s in said]) / 3
+        return np.log(table[a, b, given]).mean()
+
+    tried = np.linspace(best - 0.15, best + 0.15, 31)
+    likeliest = tried[np.argmax([likelihood(q) for q in tried])]
+    assert likeliest == pytest.approx(best, abs=0.04)
+
+
+def test_views_that_know_nothing_bound_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 8)).astype(np.float32)
+    assert least_quality(X, rng.integers(0, 3, 2000), 3) == 0.0
+
+
+def test_axes_leave_no_correlation_within_a_class():
+    X, truth = weak_features()
+    Z = X @ within_class_axes(X, truth, 4)
+    residual = Z - np.stack([Z[truth == c].mean(axis=0) for c in range(4)])[truth]
+    covariance = residual.T @ residual / len(Z)
+    np.testing.assert_allclose(covariance, np.diag(np.diagonal(covariance)), atol=1e-3)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 0.6])
+def test_bound_is_near_the_truth_and_not_far_above(rate):
+    X, truth = weak_features()
+    given = noise.symmetric(truth, 4, rate, np.random.default_rng(1)).labels
+    true_quality = beyond_chance(given, truth, 4)[0]
+    assert 0.6 * true_quality < least_quality(X, given, 4) < true_quality + 0.05
+
+
+def test_quality_of_an_annotator():
+    shares = np.array([3.0, 1.0, 1.0])
+    assert quality(np.eye(3), shares) == pytest.approx(1.0)
+    assert quality(np.full((3, 3), 1 / 3), shares) == pytest.approx(0.0)
+    even = symmetric_transition(0.8, 3)
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, 200_000, p=shares / shares.sum())
+    given = (rng.random(200_000)[:, None] > even.cumsum(axis=1)[truth]).sum(axis=1)
+    kappa = beyond_chance(given, truth, 3)[0]
+    assert quality(even, shares) == pytest.approx(kappa, abs=0.01)
+
+
+def test_raised_to_a_quality_and_never_lowered():
+    T = symmetric_transition(0.4, 5)
+    shares = np.array([1.0, 2.0, 3.0, 2.0, 1.0])
+    raised = raise_quality(T, shares, 0.6)
+    assert quality(raised, shares) == pytest.approx(0.6)
+    np.testing.assert_allclose(raised.sum(axis=1), 1.0)
+    assert raise_quality(raised, shares, 0.3) is raised
+    assert quality(raise_quality(T, shares, 1.0), shares) == pytest.approx(1, abs=1e-4)
+
+
+def clusters_of_mixed_classes(seed):
+    """Half of the clusters of a class lie in the midst of another: lines fail."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(24, 30)) * 0.9
+    cluster = rng.integers(0, 24, 5000)
+    return (rng.normal(size=(5000, 30)) + centres[cluster]), cluster % 4
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.2])
+def test_features_that_fool_a_line_do_little_harm(rate):
+    for seed in range(2):
+        X, truth = clusters_of_mixed_classes(seed)
+        given = noise.symmetric(truth, 4, rate, np.random.default_rng(seed)).labels
+        right = np.mean(LabelCorrector().fit(X, given).labels_ == truth)
+        assert right > np.mean(given == truth) - 0.02
