@@ -1,11 +1,16 @@
 """One table of cases that the default method was and was not made for.
 
-    python benchmarks/robustness.py --embeddings FILE.npz [--seeds 3] [--cells NAME ...]
+    python benchmarks/robustness.py --embeddings FILE.npz [--images CIFAR-10]
+        [--seeds 3] [--cells NAME ...]
 
 FILE.npz is the file of benchmarks/correct.py. A cell is `features:noise`. Features:
 all columns, the first few (`cols6`), a random projection (`proj16`), few rows (`n500`),
 class imbalance 1:50 (`imb`), two classes, each row twice (`twice`), 100 classes made by
-splitting each class in ten (`k100`), the digits of scikit-learn. Noise: `sym20` ..
+splitting each class in ten (`k100`), the digits of scikit-learn. Features that a line
+cannot follow: principal components of 10,000 images (`pixels128`) and 64 of their own
+patches as filters (`patches`), both with --images; classes of four clusters each
+(`clusters`), two `moons`, `shells` around each other. Classes that are Gaussian balls
+(`gauss`) are what the method assumes. Noise: `sym20` ..
 `sym90`, `asym20`, `asym40`, `pair40`, `idn20`, `idn40`, `clean`, `random` (labels that
 have nothing to do with the rows), `clf` (labels by a weak second classifier), `bad0`
 (70% of class 0 called class 1: Theorem 1 fails there), and the `human_*` arrays.
@@ -18,12 +23,14 @@ True labels are for injecting noise and scoring only.
 
 import argparse
 import time
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stct import LabelCorrector, noise
 from stct.blocks import single_blas_thread
+from stct.data.images import read_images
 from stct.leave_one_out import one_hot, softmax
 from stct.linear import RidgePath
 from stct.transition import anchor_transition, posterior
@@ -65,16 +72,33 @@ CELLS += [
     "cols30:worst",
     "cols30:sym50",
     "cols3:sym20",
+    "gauss:sym20",
+    "gauss:sym50",
+    "clusters:clean",
+    "clusters:sym20",
+    "clusters:sym50",
+    "clusters:pair40",
+    "moons:clean",
+    "moons:sym20",
+    "shells:clean",
+    "shells:sym20",
 ]
+IMAGE_NOISE = ("clean", "sym20", "sym50", "sym80", "asym40")
+IMAGE_CELLS = [f"{f}:{n}" for f in ("pixels128", "patches") for n in IMAGE_NOISE]
 
 
-def load(path: str) -> dict[str, Array]:
+def load(path: str, images: str | None = None) -> dict[str, Array]:
     with np.load(path) as file:
         data = {"H": file["train"].astype(np.float32), "y": file["y_train"]}
         for name in file.files:
             if name.startswith("human_"):
                 data[name.removeprefix("human_")] = file[name].astype(np.intp)
     data["y"] = data["y"].astype(np.intp)
+    if images:
+        read = read_images(Path(images))
+        names = np.array(read.labels[:10_000])
+        data["images"] = read.images[:10_000].astype(np.float32) / 255.0
+        data["y_images"] = np.unique(names, return_inverse=True)[1].astype(np.intp)
     return data
 
 
@@ -84,15 +108,47 @@ def make(
     """Embeddings, given labels, true labels, classes; None if the file lacks it."""
     features, kind = cell.split(":")
     rng = np.random.default_rng([seed, 7])
-    human = {k: v for k, v in data.items() if k not in ("H", "y")}
-    H, y = data["H"], data["y"]
-    rows = np.arange(len(y))
+    found = other_data(features, data, seed)
+    if found is not None:
+        (H, y), human = found, {}
+        rows = np.arange(len(y))
+    elif features.startswith(("pixels", "patches")):
+        return None
+    else:
+        H, y, rows, human = some_of(features, data, rng)
+    H, y = np.ascontiguousarray(H[rows]), y[rows]
+    C = int(y.max()) + 1
+    if kind in human:
+        return H, human[kind][rows], y, C
+    if kind in ("aggregate", "random1", "worst"):
+        return None
+    return H, inject(kind, H, y, C, rng), y, C
+
+
+def other_data(
+    features: str, data: dict[str, Array], seed: int
+) -> tuple[Array, Array] | None:
+    """Rows that are not of the file, and their true labels."""
     if features == "digits":
         from sklearn.datasets import load_digits
 
         H, y = load_digits(return_X_y=True)
-        H, y, rows, human = H.astype(np.float32), y.astype(np.intp), np.arange(1797), {}
-    elif features.startswith("cols"):
+        return H.astype(np.float32), y.astype(np.intp)
+    if features in ("gauss", "clusters", "moons", "shells"):
+        return synthetic(features, seed)
+    if features.startswith(("pixels", "patches")) and "images" in data:
+        return of_images(data["images"], features), data["y_images"]
+    return None
+
+
+def some_of(
+    features: str, data: dict[str, Array], rng: np.random.Generator
+) -> tuple[Array, Array, Array, dict[str, Array]]:
+    """Columns, true labels, which rows of the file, and human labels."""
+    human = {k: v for k, v in data.items() if v.ndim == 1 and not k.startswith("y")}
+    H, y = data["H"], data["y"]
+    rows = np.arange(len(y))
+    if features.startswith("cols"):
         H = H[:, : int(features[4:])]
     elif features.startswith("proj"):
         H = H @ rng.normal(size=(H.shape[1], int(features[4:]))).astype(np.float32)
@@ -109,13 +165,49 @@ def make(
         rows = np.concatenate([rng.permutation(rows)[:5000]] * 2)
     elif features.startswith("n"):
         rows = rng.permutation(rows)[: int(features[1:])]
-    H, y = np.ascontiguousarray(H[rows]), y[rows]
-    C = int(y.max()) + 1
-    if kind in human:
-        return H, human[kind][rows], y, C
-    if kind in ("aggregate", "random1", "worst"):
-        return None
-    return H, inject(kind, H, y, C, rng), y, C
+    return H, y, rows, human
+
+
+def of_images(images: Array, features: str) -> Array:
+    """Features that know little: of images (n, h, w, 3), (n, d)."""
+    if features.startswith("pixels"):
+        X = images.reshape(len(images), -1) - images.reshape(len(images), -1).mean(0)
+        _, vectors = np.linalg.eigh(X.T @ X)
+        return np.ascontiguousarray(X @ vectors[:, ::-1][:, : int(features[6:])])
+    rng, side = np.random.default_rng(0), 6
+    X = (images - images.mean((0, 1, 2))) / images.std((0, 1, 2))
+    windows = np.lib.stride_tricks.sliding_window_view(X, (side, side), axis=(1, 2))
+    last = windows.shape[1]  # places in each direction
+    filters = windows[tuple(rng.integers(0, (len(X), last, last), (64, 3)).T)]
+    filters = filters.reshape(64, -1) - filters.reshape(64, -1).mean(1, keepdims=True)
+    filters /= np.linalg.norm(filters, axis=1, keepdims=True)
+    half, out = last // 2, []
+    for image in windows:
+        seen = np.maximum(image.reshape(last, last, -1) @ filters.T - 0.5, 0.0)
+        parts = (slice(0, half), slice(half, None))
+        out.append([seen[i, j].mean((0, 1)) for i in parts for j in parts])
+    return np.array(out, dtype=np.float32).reshape(len(images), -1)
+
+
+def synthetic(features: str, seed: int) -> tuple[Array, Array]:
+    from sklearn import datasets
+
+    if features == "clusters":
+        H, y = datasets.make_classification(
+            6000, 20, n_informative=8, n_redundant=4, n_classes=4, flip_y=0,
+            n_clusters_per_class=4, random_state=seed,
+        )  # fmt: skip
+    elif features == "moons":
+        H, y = datasets.make_moons(4000, noise=0.25, random_state=seed)
+    elif features == "shells":
+        H, y = datasets.make_gaussian_quantiles(
+            n_samples=6000, n_features=10, n_classes=3, random_state=seed
+        )
+    else:
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 4, 6000)
+        H = rng.normal(size=(6000, 12)) + 0.7 * rng.normal(size=(4, 12))[y]
+    return H.astype(np.float32), y.astype(np.intp)
 
 
 def inject(kind: str, H: Array, y: Array, C: int, rng: np.random.Generator) -> Array:
@@ -182,9 +274,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--embeddings", required=True)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--cells", nargs="*", default=CELLS)
+    parser.add_argument("--images", help="CIFAR-10: folder or .tar.gz")
+    parser.add_argument("--cells", nargs="*", default=CELLS + IMAGE_CELLS)
     args = parser.parse_args()
-    data = load(args.embeddings)
+    data = load(args.embeddings, args.images)
     print(
         f"{'cell':17s}{'n':>2s}{'given':>7s}{'probe':>7s}{'anchor':>7s}{'stct':>7s}"
         f"{'worst':>7s}{'before':>8s}{'after':>7s}{'ECE':>7s}{'s':>7s}"
