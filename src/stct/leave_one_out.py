@@ -40,7 +40,6 @@ from stct.transition import (
 from stct.views import least_quality
 
 MAX_FITTED = 2**18  # rows that fit T and the log-odds; scores use all rows
-CLIMBING_ROWS = 2**14  # at least so many of them do most of it
 MAX_WITNESSES = 2**14  # rows that say how good features and labels are
 MAX_REFITS = 2
 STEPS = 5
@@ -114,36 +113,12 @@ def correct_by_leave_one_out(
     ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
     an earlier look at the same labels.
     """
-    engine, n, C = labels.engine, len(labels.given), labels.num_classes
-    if isinstance(H, np.ndarray):
-        H = engine.keep(H)
-    owned = owned and isinstance(H, np.ndarray)
-    path = RidgePath(H, labels.given >= 0, engine=engine, owned=owned)
-    if len(path.values) == 0:  # all columns are constant
+    engine, n = labels.engine, len(labels.given)
+    scored = score(H, labels, progress, owned=owned)
+    if scored is None:  # all columns are constant
         return nothing_learnt(labels)
-    progress(0.2)
+    path, ridge, agreed = scored.path, scored.ridge, scored.agreed
     given, locked = engine.keep(labels.given), engine.keep(labels.locked)
-    Y = engine.rows(lambda rows: one_hot(given[rows], C), n)
-    ridge = path.fit(Y, given)
-    progress(0.3)
-    some = spread_rows(n, MAX_WITNESSES)
-    some = some[labels.given[some] >= 0]
-    X, said = take_centred(path, some, engine), labels.given[some]
-    few = slice(None, None, -(-len(some) // LIFT_ROWS))
-    lift = choose_lift(
-        X[few], engine.take(ridge.scores, some[few]), said[few], path.rows
-    )
-    agreed = agreement(ridge.scores, given, engine)
-    if lift is not None:
-        lifted = RidgePath(
-            lift.rows(path.rows, engine), labels.given >= 0, engine=engine
-        )
-        again = lifted.fit(Y, given)
-        agrees = agreement(again.scores, given, engine)
-        if agrees > agreed:
-            path, ridge, agreed = lifted, again, agrees
-        else:
-            lift = None
     index = some_rows(n)
     sample = labels.some(index)
     S = engine.take(ridge.scores, index)
@@ -152,7 +127,7 @@ def correct_by_leave_one_out(
         return nothing_learnt(labels)
     progress(0.4)
     odds, T = fit_annotator(S, sample, chosen)
-    least = least_quality(X, said, C)
+    least = least_quality(*scored.witnesses, labels.num_classes)
     odds, T = believe_views(S, sample, chosen, odds, T, least)
     progress(0.5)
     stop = "max_rounds"
@@ -173,7 +148,8 @@ def correct_by_leave_one_out(
     logits, direct = fit_directly(path, ridge.scores, odds, labels, T)
     progress(0.9)
     judged = judge(logits, T, labels, least)
-    model = LooModel(ridge._replace(scores=None), odds, direct, judged.sharpness, lift)
+    ridge = ridge._replace(scores=None)
+    model = LooModel(ridge, odds, direct, judged.sharpness, scored.lift)
     return Correction(
         engine.take(judged.posterior, None),
         judged.transition,
@@ -184,10 +160,49 @@ def correct_by_leave_one_out(
     )
 
 
-def take_centred(path: RidgePath, index: Ints, engine: Engine) -> Floats:
-    """Bring some rows of H here, centred, (t, d)."""
+class Scored(NamedTuple):
+    """Leave-one-out scores of all rows, and what they were made from."""
+
+    path: RidgePath
+    ridge: RidgeFit
+    agreed: float  # share of rows whose best score is at the given label
+    lift: Lift | None  # that made more columns
+    witnesses: tuple[Floats, Ints]  # some rows (t, d), centred, and their labels
+
+
+def score(
+    H: RowValues, labels: Labels, progress: Callable[[float], None], *, owned: bool
+) -> Scored | None:
+    """Fit ridge to the given labels, on more columns if that predicts them better."""
+    engine, n = labels.engine, len(labels.given)
+    labelled = labels.given >= 0
+    if isinstance(H, np.ndarray):
+        H = engine.keep(H)
+    owned = owned and isinstance(H, np.ndarray)
+    path = RidgePath(H, labelled, engine=engine, owned=owned)
+    if len(path.values) == 0:
+        return None
+    progress(0.2)
+    given = engine.keep(labels.given)
+    Y = engine.rows(lambda rows: one_hot(given[rows], labels.num_classes), n)
+    ridge = path.fit(Y, given)
+    agreed = agreement(ridge.scores, given, engine)
+    progress(0.3)
+    some = spread_rows(n, MAX_WITNESSES)
+    some = some[labelled[some]]
     rows = path.rows
-    return engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), index)
+    X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
+    witnesses = X, labels.given[some]
+    few = slice(None, None, -(-len(some) // LIFT_ROWS))
+    S = engine.take(ridge.scores, some[few])
+    lift = choose_lift(X[few], S, labels.given[some[few]], rows)
+    if lift is not None:
+        lifted = RidgePath(lift.rows(rows, engine), labelled, engine=engine)
+        again = lifted.fit(Y, given)
+        agrees = agreement(again.scores, given, engine)
+        if agrees > agreed:
+            return Scored(lifted, again, agrees, lift, witnesses)
+    return Scored(path, ridge, agreed, None, witnesses)
 
 
 def some_rows(n: int) -> Ints | None:
@@ -234,10 +249,7 @@ def fit_annotator(
     S: Floats, labels: Labels, chosen: ScoreFit
 ) -> tuple[LogOdds, Floats]:
     """Fit log-odds and T; T keeps only what the rows prove."""
-    U = chosen.space.features(S)
-    stride = max(1, len(U) // CLIMBING_ROWS)
-    part = labels.some(np.arange(0, len(U), stride)).model(U[::stride])
-    W, T = fit_all(labels.model(U), part, chosen)
+    W, T = fit_all(labels.model(chosen.space.features(S)), chosen)
     return LogOdds(chosen.space, W), T
 
 

@@ -27,7 +27,7 @@ SAMPLE = 8192  # rows for choosing, stratified
 MAX_VALIDATION = 65_536  # rows that judge the choice
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
-FIRST_STEPS, PART_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 10, 5
+FIRST_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 5
 
 
 class ScoreSpace(NamedTuple):
@@ -242,24 +242,14 @@ def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return order[in_train], val[:: -(-len(val) // MAX_VALIDATION)]
 
 
-def fit_all(
-    model: ForwardModel, part: ForwardModel, chosen: ScoreFit
-) -> tuple[Floats, Floats]:
-    """Weights (k, C) and T (C, C), from what fewer rows have chosen.
+def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
+    """Weights (k, C) and T (C, C) on all rows, from what a part of them has chosen.
 
-    ``part``, a share of the rows, does most of the climbing; all of them have the last
-    word. The prior that was right for few rows weighs less against more.
+    The prior that was right for the part weighs less against all.
     """
-    rows = (part.num_free, model.num_free)
-    part_family, family = (
-        chosen.family._replace(
-            precision=chosen.family.precision * min(1.0, SAMPLE / max(count, 1))
-        )
-        for count in rows
-    )
-    end = _climb(part, chosen._replace(family=part_family), PART_STEPS)
-    end = _climb(model, end._replace(family=family), ALL_STEPS)
-    end = _prove(model, end)
+    weaker = chosen.family.precision * min(1.0, SAMPLE / max(model.num_free, 1))
+    start = chosen._replace(family=chosen.family._replace(precision=weaker))
+    end = _prove(model, _climb(model, start, ALL_STEPS))
     return end.weights, end.transition
 
 

@@ -164,6 +164,7 @@ def _tiny() -> Config:
             unlabeled_batch_size=128,
             num_anchors=128,
             learning_rate=0.02,
+            target_temperature=0.05,
         ),
     )
 
@@ -172,13 +173,15 @@ def _cpu() -> Config:
     return Config(
         num_rounds=4,
         encoder=Encoder(depth=10, width=2, stem_stride=2),
-        pretrain=Pretrain(epochs=40, batch_size=256, learning_rate=0.3),
+        # Smaller views are nearly twice as fast: twice the epochs.
+        pretrain=Pretrain(epochs=80, batch_size=256, learning_rate=0.3, size=0.75),
         select=Select(num_neighbors=200, keep_per_round=0.2),
         srl=SRL(
-            steps=450,
+            steps=600,
             unlabeled_batch_size=128,
             num_anchors=128,
             learning_rate=0.03,
+            target_temperature=0.05,
         ),
     )
 
