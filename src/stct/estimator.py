@@ -22,8 +22,9 @@ from stct.checks import (
 )
 from stct.correction import Correction, Progress, TopClasses
 from stct.engine import Engine, Local
+from stct.given_labels import Labels
 from stct.labels import EncodedLabels, decode
-from stct.leave_one_out import Labels, correct_probabilities
+from stct.leave_one_out import correct_probabilities
 from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
 from stct.on_ray import RayEngine
