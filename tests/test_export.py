@@ -12,7 +12,8 @@ from command import assert_error, blobs, stct
 from pyarrow import parquet
 
 from stct.data.corrected import read_corrected
-from stct.data.results import read_inputs, write_results
+from stct.data.inputs import read_inputs
+from stct.data.results import write_results
 from stct.estimator import LabelCorrector
 from stct.export import export_folder
 

@@ -13,7 +13,8 @@ from command import assert_error, blobs, stct
 from pyarrow import parquet
 
 from stct.data.corrected import read_corrected
-from stct.data.results import Inputs, read_inputs, write_results
+from stct.data.inputs import Inputs, read_inputs
+from stct.data.results import write_results
 from stct.data.tables import Table, read_table
 from stct.estimator import LabelCorrector
 from stct.report import REPORT_FILES, ranking, rebuild_report, thumbnails, words

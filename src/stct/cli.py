@@ -121,8 +121,10 @@ def correct(
     review.npz: what 'stct report DIR' needs to make report.html again.
     """
     from stct.console import progress, show_summary
+    from stct.data.inputs import fit_inputs, read_inputs
     from stct.data.outputs import check_folder, whole_folder
-    from stct.data.results import as_json, fit_inputs, read_inputs, write_results
+    from stct.data.results import write_results
+    from stct.data.summary import as_json
     from stct.data.tables import require_column
 
     start = time.perf_counter()
@@ -473,7 +475,7 @@ def train(
     if not summary:  # one of several processes, not the one that writes
         return
     if json_output:
-        from stct.data.results import as_json
+        from stct.data.summary import as_json
 
         print(as_json(summary), end="")
     elif not quiet:
@@ -559,7 +561,7 @@ def bench(
     """
     from stct.bench.command import Options, run_bench
     from stct.console import progress
-    from stct.data.results import as_json
+    from stct.data.summary import as_json
 
     asked = Options(
         source,
