@@ -26,6 +26,7 @@ RANK = {
     "hardness": 2,
     "lift": 2,
     "views": 2,
+    "decision": 2.5,
     "given_labels": 2.5,
     "score_space": 3,
     "scoring": 3,
