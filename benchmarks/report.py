@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from stct import LabelCorrector, noise
-from stct.data.results import read_inputs, write_results
+from stct.data.inputs import read_inputs
+from stct.data.results import write_results
 from stct.data.tables import Table, write_table
 from stct.report import REPORT_FILES, write_report
 

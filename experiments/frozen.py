@@ -22,8 +22,8 @@ from stct.correction import (
     num_splits,
     num_splits_to_cover,
 )
-from stct.leave_one_out import one_hot
 from stct.noise import NoisyLabels
+from stct.probabilities import one_hot
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.intp]

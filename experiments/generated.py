@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from stct.leave_one_out import one_hot
+from stct.probabilities import one_hot
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.intp]

@@ -22,7 +22,8 @@ from stct.cli import app
 from stct.data.columns import encode_label
 from stct.data.noising import KINDS, add_noise, class_order
 from stct.data.tables import read_table
-from stct.options import Kind, Method
+from stct.options.correcting import Method
+from stct.options.rewriting import Kind
 
 pytestmark = pytest.mark.slow  # starts real processes
 

@@ -1,59 +1,46 @@
 """What other tools import, checked by those tools themselves."""
 
-import csv
 import json
 import warnings
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 from command import assert_error, blobs, stct
-from pyarrow import parquet
 
 from stct.data.corrected import read_corrected
-from stct.data.results import read_inputs, write_results
-from stct.estimator import LabelCorrector
 from stct.export import export_folder
 
 NAMES = ["<b>cat</b>", 'a "dog", big', "eel\n2"]
 
 
-def corrected_folder(folder, *, ending="csv", missing=False):
+@pytest.fixture
+def corrected_folder(write_run):
     """Correct 60 rows with odd labels, texts and image names."""
-    X, truth, given = blobs()
-    np.save(folder / "e.npy", X)
-    labels = [NAMES[c] for c in given]
-    if missing:
-        labels[7] = None
-    columns = {
-        "id": [f"r{i}" for i in range(60)],
-        "label": labels,
-        "note": [f"a fairly long sentence, & number {i}" for i in range(60)],
-        "file": [f"{i}.png" for i in range(60)],
-        "size": list(range(60)),
-    }
-    path = folder / f"t.{ending}"
-    if ending == "parquet":
-        parquet.write_table(pa.table(columns), path)
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-    inputs = read_inputs(path, embeddings=folder / "e.npy")
-    corrector = LabelCorrector().fit(inputs.embeddings, inputs.targets)
-    out = folder / "out"
-    out.mkdir()
-    write_results(out, inputs, corrector, seconds=0.0)
-    return out, X, [NAMES[c] for c in truth]
+
+    def make(*, ending="csv", missing=False):
+        X, truth, given = blobs()
+        labels = [NAMES[c] for c in given]
+        if missing:
+            labels[7] = None
+        columns = {
+            "id": [f"r{i}" for i in range(60)],
+            "label": labels,
+            "note": [f"a fairly long sentence, & number {i}" for i in range(60)],
+            "file": [f"{i}.png" for i in range(60)],
+            "size": list(range(60)),
+        }
+        out, _ = write_run(X, columns, ending=ending)
+        return out, X, [NAMES[c] for c in truth]
+
+    return make
 
 
-def test_label_studio_accepts_tasks_and_predictions(tmp_path):
+def test_label_studio_accepts_tasks_and_predictions(corrected_folder, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         interface = pytest.importorskip("label_studio_sdk.label_interface")
-    out, _, truth = corrected_folder(tmp_path, missing=True)
+    out, _, truth = corrected_folder(missing=True)
     export_folder(out, "label-studio", tmp_path / "ls")
     config = (tmp_path / "ls" / "label_config.xml").read_text("utf-8")
     tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text("utf-8"))
@@ -72,11 +59,11 @@ def test_label_studio_accepts_tasks_and_predictions(tmp_path):
     assert tasks[7]["data"]["given"] == ""
 
 
-def test_cleanlab_takes_the_issues(tmp_path):
+def test_cleanlab_takes_the_issues(corrected_folder, tmp_path):
     from cleanlab.classification import CleanLearning
     from sklearn.linear_model import LogisticRegression
 
-    out, X, _ = corrected_folder(tmp_path)
+    out, X, _ = corrected_folder()
     export_folder(out, "cleanlab", tmp_path / "cl")
     issues = pd.read_csv(tmp_path / "cl" / "label_issues.csv")
     classes = pd.read_csv(tmp_path / "cl" / "classes.csv")
@@ -95,19 +82,19 @@ def test_cleanlab_takes_the_issues(tmp_path):
     assert np.mean(again.predict(X) == issues["predicted_label"]) > 0.95
 
 
-def test_cleanlab_has_no_place_for_missing_labels(tmp_path):
-    out, *_ = corrected_folder(tmp_path, missing=True)
+def test_cleanlab_has_no_place_for_missing_labels(corrected_folder, tmp_path):
+    out, *_ = corrected_folder(missing=True)
     with pytest.raises(ValueError, match="1 rows have no given label"):
         export_folder(out, "cleanlab", tmp_path / "cl")
     assert not (tmp_path / "cl").exists()
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_hugging_face_loads_the_dataset(tmp_path, ending):
+def test_hugging_face_loads_the_dataset(corrected_folder, tmp_path, ending):
     datasets = pytest.importorskip("datasets")
     from PIL import Image
 
-    out, _, truth = corrected_folder(tmp_path, ending=ending, missing=True)
+    out, _, truth = corrected_folder(ending=ending, missing=True)
     for i in range(0, 60, 2):
         Image.new("RGB", (5, 4), (i, 0, 0)).save(tmp_path / f"{i}.png")
     export_folder(out, "huggingface", tmp_path / "hf", images=tmp_path)
@@ -125,8 +112,8 @@ def test_hugging_face_loads_the_dataset(tmp_path, ending):
 
 
 @pytest.mark.slow
-def test_export_through_the_command(tmp_path):
-    out, *_ = corrected_folder(tmp_path)
+def test_export_through_the_command(corrected_folder, tmp_path):
+    out, *_ = corrected_folder()
     done = stct("export", "out", "--to", "cleanlab", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "label_issues.csv" in done.stdout

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from stct import LabelCorrector, blocks, engine, estimator, many_classes, nmc
+from stct import LabelCorrector, blocks, decision, engine, estimator, many_classes, nmc
 from stct.correction import TopClasses
 from stct.transition import decide, symmetric_transition
 
@@ -107,6 +107,6 @@ def test_the_top_of_a_posterior_is_that_of_all_of_it():
     assert (out[:, k:] == given[:, None]).any(axis=1).all()
     top = TopClasses(out[:, :k], out[:, k:].astype(np.int32), C)
     learnable = np.ones(C, bool)
-    got = estimator.decide_among_top(top, given, learnable, 1.0)
+    got = decision.decide_among_top(top, given, learnable, 1.0)
     np.testing.assert_array_equal(got.labels, decide(Q, given, learnable).labels)
     np.testing.assert_allclose(top.dense().sum(axis=1), 1.0, atol=1e-4)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from command import assert_error, blobs, stct
 
-from stct import LabelCorrector, leave_one_out, nmc
+from stct import LabelCorrector, given_labels, nmc
 from stct.data.shards import open_folder
 from stct.engine import UNIT, Local
 from stct.on_ray import RayEngine
@@ -68,7 +68,7 @@ def test_rows_sums_and_some_of_them(cluster):
 
 def test_same_bits_as_local(cluster, rows, monkeypatch):
     monkeypatch.setattr(nmc, "MAX_SORTED", 0)
-    monkeypatch.setattr(leave_one_out, "MAX_FITTED", 20_000)
+    monkeypatch.setattr(given_labels, "MAX_FITTED", 20_000)
     local = LabelCorrector().fit(*rows)
     there = LabelCorrector(engine=cluster).fit(*rows)
     np.testing.assert_array_equal(
@@ -122,7 +122,7 @@ def test_a_worker_killed_in_a_pass_changes_no_bit(cluster, rows):
 
 def test_a_worker_killed_in_a_fit_changes_no_bit(cluster, rows, monkeypatch):
     monkeypatch.setattr(nmc, "MAX_SORTED", 0)
-    monkeypatch.setattr(leave_one_out, "MAX_FITTED", 20_000)
+    monkeypatch.setattr(given_labels, "MAX_FITTED", 20_000)
     there = while_a_worker_dies(lambda: LabelCorrector(engine=cluster).fit(*rows))
     local = LabelCorrector().fit(*rows)
     np.testing.assert_array_equal(

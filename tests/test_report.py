@@ -1,19 +1,17 @@
 """What the report gathers: ranking, dial, neighbours, pictures, words, rebuilding."""
 
 import base64
-import csv
 import json
 import os
 import re
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from command import assert_error, blobs, stct
-from pyarrow import parquet
 
 from stct.data.corrected import read_corrected
-from stct.data.results import Inputs, read_inputs, write_results
+from stct.data.inputs import Inputs, read_inputs
+from stct.data.results import write_results
 from stct.data.tables import Table, read_table
 from stct.estimator import LabelCorrector
 from stct.report import REPORT_FILES, ranking, rebuild_report, thumbnails, words
@@ -22,27 +20,17 @@ from stct.report.page import as_data_block
 from stct.report.write import write_report
 
 
-def make_run(folder, *, labels=None, ending="csv", ids=None, corrector=None, **more):
-    """Correct 60 rows and write all files of a run into ``folder``/out."""
-    X, _, given = blobs()
-    np.save(folder / "e.npy", X)
-    labels = [f"c{c}" for c in given] if labels is None else labels
-    columns = {"id": ids or [f"r{i}" for i in range(60)], "label": labels}
-    path = folder / f"t.{ending}"
-    if ending == "parquet":
-        parquet.write_table(pa.table(columns), path)
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
-    inputs = read_inputs(path, embeddings=folder / "e.npy", **more)
-    corrector = corrector or LabelCorrector()
-    corrector.fit(inputs.embeddings, inputs.targets, locked=inputs.locked)
-    out = folder / "out"
-    out.mkdir()
-    write_results(out, inputs, corrector, seconds=0.0, more_files=REPORT_FILES)
-    return out, inputs
+@pytest.fixture
+def make_run(write_run):
+    """Correct 60 rows and write all files of a run."""
+
+    def make(*, labels=None, **more):
+        X, _, given = blobs()
+        labels = [f"c{c}" for c in given] if labels is None else labels
+        columns = {"id": [f"r{i}" for i in range(60)], "label": labels}
+        return write_run(X, columns, more_files=REPORT_FILES, **more)
+
+    return make
 
 
 def payload(out):
@@ -135,8 +123,8 @@ def test_the_dial_does_what_min_odds_does(tmp_path):
     assert np.all(np.diff(gain[order]) <= 1e-6)
 
 
-def test_rebuilt_report_has_the_same_bytes(tmp_path):
-    out, inputs = make_run(tmp_path)
+def test_rebuilt_report_has_the_same_bytes(make_run):
+    out, inputs = make_run()
     write_report(out, embeddings=inputs.embeddings)
     before = [(out / name).read_bytes() for name in REPORT_FILES]
     (out / "report.html").unlink()
@@ -146,8 +134,8 @@ def test_rebuilt_report_has_the_same_bytes(tmp_path):
     assert payload(out)["map"]["kind"] == "tsne"
 
 
-def test_without_embeddings_there_is_a_report_without_a_map(tmp_path):
-    out, _ = make_run(tmp_path)
+def test_without_embeddings_there_is_a_report_without_a_map(make_run):
+    out, _ = make_run()
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     summary["files"] = summary["files"][:4]
     (out / "summary.json").write_text(json.dumps(summary), "utf-8")
@@ -162,8 +150,8 @@ def test_without_embeddings_there_is_a_report_without_a_map(tmp_path):
     assert payload(out)["dial"]["relabel"][0] == 6
 
 
-def test_a_page_of_many_rows_holds_the_top_part(tmp_path, monkeypatch):
-    out, inputs = make_run(tmp_path)
+def test_a_page_of_many_rows_holds_the_top_part(make_run, monkeypatch):
+    out, inputs = make_run()
     monkeypatch.setattr(ranking, "MOST_ROWS", 20)
     monkeypatch.setattr(ranking, "most_rows", lambda ids: 20)
     monkeypatch.setattr("stct.report.write._NUM_TOP", 5)
@@ -254,13 +242,11 @@ def test_data_cannot_leave_its_block():
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_decisions_take_part_in_a_correction(tmp_path, ending):
+def test_decisions_take_part_in_a_correction(make_run, tmp_path, ending):
     _, _, given = blobs()
     labels = given.tolist() if ending == "parquet" else [str(c) for c in given]
     (tmp_path / "d.csv").write_text("id,label\nr0,2\nr1,9\nr30,0\n")
-    out, inputs = make_run(
-        tmp_path, labels=labels, ending=ending, locked=tmp_path / "d.csv"
-    )
+    out, inputs = make_run(labels=labels, ending=ending, locked=tmp_path / "d.csv")
     write_report(out, embeddings=inputs.embeddings, locked=inputs.locked)
     table = read_table(out / f"labels.{ending}")
     kind = int if ending == "parquet" else str
@@ -290,16 +276,16 @@ def test_decisions_take_part_in_a_correction(tmp_path, ending):
         ("id,label\nx1,1\n", ["ids that", "t.csv lacks: x1", "another table"]),
     ],
 )
-def test_bad_decisions(tmp_path, text, fragments):
+def test_bad_decisions(make_run, tmp_path, text, fragments):
     (tmp_path / "d.csv").write_text(text)
     with pytest.raises(ValueError, match="d.csv") as caught:
-        make_run(tmp_path, locked=tmp_path / "d.csv")
+        make_run(locked=tmp_path / "d.csv")
     for fragment in fragments:
         assert fragment in str(caught.value)
 
 
-def test_curves_of_a_training_run(tmp_path):
-    out, inputs = make_run(tmp_path)
+def test_curves_of_a_training_run(make_run):
+    out, inputs = make_run()
     rounds = [{"round": 1, "loss": 2.0, "accuracy": np.float32(0.5), "phase": "x"}]
     rounds.append({"round": 2, "loss": float("nan"), "accuracy": 0.75, "done": True})
     images = np.zeros((60, 8, 8), np.uint8)
@@ -330,8 +316,8 @@ def test_numbers_that_became_text_are_the_same_classes(tmp_path):
 
 
 @pytest.mark.slow
-def test_report_through_the_command(tmp_path):
-    out, inputs = make_run(tmp_path)
+def test_report_through_the_command(make_run, tmp_path):
+    out, inputs = make_run()
     write_report(out, embeddings=inputs.embeddings)
     done = stct("report", "out", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stct import LabelCorrector, blocks, engine, leave_one_out, nmc
+from stct import LabelCorrector, blocks, engine, given_labels, nmc
 from stct.data.shards import open_folder, open_npy, open_parquet
 from stct.rows import from_memory_map
 
@@ -64,7 +64,7 @@ def test_any_slice_is_that_of_the_array(tmp_path):
 def streamed(monkeypatch):
     """Small tiles, and rows that are taken as they come."""
     monkeypatch.setattr(nmc, "MAX_SORTED", 0)
-    monkeypatch.setattr(leave_one_out, "MAX_FITTED", 1000)
+    monkeypatch.setattr(given_labels, "MAX_FITTED", 1000)
     for module in (blocks, engine):
         monkeypatch.setattr(module, "TILE", 256)
     monkeypatch.setattr(engine, "UNIT", 512)

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
 
 from stct.engine import Engine
 from stct.labels import EncodedLabels, encode
 from stct.linear import Floats
+from stct.rows import from_memory_map
 from stct.transition import Ints
 
 FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
@@ -53,6 +55,33 @@ def encode_inputs(
             stacklevel=3,
         )
     return encoded, P
+
+
+def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check what was passed, as scikit-learn does; rows in files stay there.
+
+    ``reset`` sets ``n_features_in_`` of the estimator, otherwise it must be the same.
+    """
+    if isinstance(X, np.memmap):
+        X = from_memory_map(X) or X
+    if not is_row_source(X):
+        return validate_data(
+            estimator,
+            X,
+            dtype=[np.float64, np.float32, np.float16],
+            ensure_all_finite=False,
+            reset=reset,
+        )
+    if X.dtype.kind != "f" or X.shape[0] == 0:
+        raise ValueError(f"rows in files must be floats, got {X.dtype} {X.shape}")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    return X
 
 
 def look_at_rows(X: Any, engine: Engine) -> int:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import noise
+from stct.data.inputs import read_inputs
 from stct.data.outputs import whole_folder
-from stct.data.results import corrected_labels, read_inputs, write_results
+from stct.data.results import corrected_labels, write_results
 from stct.data.tables import Table, write_table
 from stct.estimator import LabelCorrector
 from stct.report import REPORT_FILES, write_report

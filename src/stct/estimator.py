@@ -1,13 +1,13 @@
 """`LabelCorrector`: noisy meta correction behind the scikit-learn contract."""
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from stct.blocks import map_tiles, single_blas_thread
 from stct.checks import (
@@ -16,30 +16,20 @@ from stct.checks import (
     check_locked,
     describe,
     encode_inputs,
-    few,
-    is_row_source,
     look_at_rows,
+    validate_rows,
 )
 from stct.correction import Correction, Progress, TopClasses
+from stct.decision import decide_rows, describe_result, estimate_accuracy
 from stct.engine import Engine, Local
+from stct.given_labels import Labels
 from stct.labels import EncodedLabels, decode
-from stct.leave_one_out import Labels, correct_probabilities
+from stct.leave_one_out import correct_probabilities
 from stct.linear import Floats
 from stct.nmc import METHODS, correct_labels
 from stct.on_ray import RayEngine
-from stct.rows import from_memory_map
-from stct.transition import Decision, Ints, decide, decide_between, hoeffding_interval
 
 MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse
-
-
-class EstimatedAccuracy(NamedTuple):
-    """Share of right labels, estimated without clean data, with 95% intervals."""
-
-    before: float
-    after: float
-    before_interval: tuple[float, float]
-    after_interval: tuple[float, float]
 
 
 class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -190,7 +180,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         constant = 0
         if X is not None:
-            X = self._as_rows(X, reset=True)
+            X = validate_rows(self, X, reset=True)
             constant = look_at_rows(X, engine)
         encoded, P = encode_inputs(y, pred_probs)
         check_labels(encoded, len(X if P is None else P))
@@ -223,7 +213,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "fitted from pred_probs: there is no model for new rows; "
                 "predict with the model that made them"
             )
-        rows, model = self._as_rows(X, reset=False), self._model
+        rows, model = validate_rows(self, X, reset=False), self._model
         look_at_rows(rows, Local())
         tiles = map_tiles(lambda tile: model.probabilities(rows[tile]), rows.shape[0])
         return np.concatenate(list(tiles))
@@ -241,29 +231,6 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return RayEngine()
         engine: Engine = self.engine
         return engine
-
-    def _as_rows(self, X: Any, *, reset: bool) -> Any:
-        """Check what was passed; rows in files stay there."""
-        if isinstance(X, np.memmap):
-            X = from_memory_map(X) or X
-        if not is_row_source(X):
-            return validate_data(
-                self,
-                X,
-                dtype=[np.float64, np.float32, np.float16],
-                ensure_all_finite=False,
-                reset=reset,
-            )
-        if X.dtype.kind != "f" or X.shape[0] == 0:
-            raise ValueError(f"rows in files must be floats, got {X.dtype} {X.shape}")
-        if reset:
-            self.n_features_in_ = X.shape[1]
-        elif X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        return X
 
     def _correct(
         self,
@@ -294,77 +261,24 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, result: Correction, encoded: EncodedLabels, locked: NDArray[np.bool_]
     ) -> None:
         """Set every fitted attribute from the posterior."""
-        given = encoded.codes
-        Q = result.posterior
-        self.classes_ = encoded.classes
+        given, Q = encoded.codes, result.posterior
+        decision = decide_rows(Q, given, result.learnable, locked, self.min_odds)
+        self.label_distributions_ = Q
         if isinstance(Q, TopClasses):
-            decision = decide_among_top(Q, given, result.learnable, self.min_odds)
             small = len(given) * Q.num_classes <= MAX_DENSE
             self.label_distributions_ = Q.dense() if small else Q.sparse()
-            self.notes_.append(
-                f"{Q.num_classes} classes: the shorter method for more than 256, and "
-                f"the {Q.classes.shape[1]} most probable classes of a row were kept"
-            )
-        else:
-            Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
-            decision = decide(Q, given, result.learnable, self.min_odds)
-            self.label_distributions_ = Q
+        self.classes_ = encoded.classes
         self.transition_matrix_ = result.transition
         self.learnable_ = result.learnable
         self.n_iter_ = result.num_rounds
         self.termination_condition_ = result.stop
         self._model = result.model
-        decision.action[locked] = "keep"
         self.action_ = decision.action
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
-        known = np.flatnonzero(given >= 0)
-        before = float(of_given(Q, given)[known].mean(dtype=np.float64))
-        after = float(self.confidence_.mean(dtype=np.float64))
-        self.noise_rate_ = 1.0 - before
-        self.estimated_accuracy_ = EstimatedAccuracy(
-            before, after, _interval(before, len(known)), _interval(after, len(given))
-        )
-        if self.method != "loo":
-            self.notes_.append(
-                f"method {self.method!r} gives scores, not probabilities: confidence "
-                "and estimated accuracy are not calibrated"
-            )
-        failed = self.classes_[~self.learnable_]
-        if result.stop == "nothing_learnt":
-            self.notes_.append(
-                "the features explain the given labels no better than chance, so "
-                "no label was changed and the estimates mean nothing"
-            )
-        elif len(failed):
-            self.notes_.append(
-                f"{len(failed)} of {len(self.classes_)} classes fail Theorem 1's check "
-                "(the annotator's most common label for them is another one); their "
-                f"rows abstain: {few(failed)}"
-            )
-
-
-def decide_among_top(
-    Q: TopClasses, given: Ints, learnable: NDArray[np.bool_], min_odds: float
-) -> Decision:
-    """Decide from the classes that were kept of each row."""
-    best = Q.classes[:, 0].astype(np.intp)
-    p_best = Q.probabilities[:, 0]
-    p_given = np.where(given < 0, p_best, of_given(Q, given))
-    return decide_between(best, p_best, p_given, given, learnable, min_odds)
-
-
-def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
-    """Probability of each row's given label, (n,); 0 where there is none."""
-    if isinstance(Q, TopClasses):
-        same = Q.classes == given[:, None]
-        return np.asarray(np.where(same, Q.probabilities, 0.0).sum(axis=1))
-    return np.where(given < 0, 0.0, Q[np.arange(len(given)), given])
-
-
-def _interval(value: float, n: int) -> tuple[float, float]:
-    half = hoeffding_interval(n)
-    return max(0.0, value - half), min(1.0, value + half)
+        self.estimated_accuracy_ = estimate_accuracy(Q, given, decision.confidence)
+        self.noise_rate_ = 1.0 - self.estimated_accuracy_.before
+        self.notes_ += describe_result(result, encoded.classes, self.method)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -18,8 +18,10 @@ from stct.blocks import TILE
 from stct.correction import ConstantModel, Correction, TopClasses
 from stct.engine import Computed, Local, RowValues
 from stct.forward import ForwardModel, curvature
-from stct.leave_one_out import STEPS, Labels, one_hot, softmax
+from stct.given_labels import Labels
 from stct.linear import Floats, RidgeFit, RidgePath
+from stct.log_odds import STEPS
+from stct.probabilities import one_hot, softmax
 from stct.score_space import highest, is_better
 from stct.transition import (
     Ints,
@@ -129,7 +131,7 @@ def correct_many_classes(
 def fit_direct(
     path: RidgePath, X: Floats, offset: Floats, said: Ints, found: Annotator, n: int
 ) -> tuple[Direct, Callable[[Floats, Ints, Floats], Floats]]:
-    """Fit a correction linear in x on the sample, as `leave_one_out.fit_directly` does.
+    """Fit a correction linear in x on the sample, as `log_odds.fit_directly` does.
 
     Returns it and the function that takes a sampled row's own pull back, from its
     logits, its label and its leverage among all rows. The sample's Gram matrix is

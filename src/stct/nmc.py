@@ -23,9 +23,11 @@ from stct.correction import (
     num_splits_to_cover,
 )
 from stct.engine import Engine
-from stct.leave_one_out import Labels, correct_by_leave_one_out, one_hot
+from stct.given_labels import Labels
+from stct.leave_one_out import correct_by_leave_one_out
 from stct.linear import Floats
 from stct.many_classes import MANY, correct_many_classes
+from stct.probabilities import one_hot
 from stct.transition import Ints, count_transition, is_learnable
 
 METHODS = ("loo", "split", "paper")

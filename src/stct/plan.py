@@ -16,10 +16,11 @@ from stct.blocks import TILE, single_blas_thread
 from stct.engine import Local
 from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
-from stct.leave_one_out import MAX_FITTED, one_hot
+from stct.given_labels import MAX_FITTED
 from stct.linear import RidgePath
 from stct.many_classes import MANY, SAMPLED, TOP
 from stct.nmc import MAX_SORTED
+from stct.probabilities import one_hot
 from stct.score_space import MAX_VALIDATION, SAMPLE
 from stct.transition import symmetric_transition
 

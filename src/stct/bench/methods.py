@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stct import LabelCorrector
 from stct.blocks import single_blas_thread
-from stct.leave_one_out import one_hot
 from stct.linear import RidgePath
+from stct.probabilities import one_hot
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.intp]

@@ -13,7 +13,7 @@ from stct.bench.battery import Score
 from stct.bench.inputs import Subject
 from stct.bench.methods import TITLES
 from stct.data.outputs import SUMMARY, WRITTEN_BY
-from stct.data.results import as_json
+from stct.data.summary import as_json
 
 CSV, PLOT = "bench.csv", "bench.png"
 _NUMBERS = ("actual_noise", "label_accuracy", "f1", "auroc", "seconds", "peak_mb")

@@ -87,6 +87,11 @@ def encode_label(value: Any, *, text_only: bool) -> str:
     return json.dumps(value) if quoted or not value or "\0" in value else value
 
 
+def label_key(label: Any) -> str:
+    """Give a text for each label, different for different labels and types."""
+    return encode_label(label, text_only=False)
+
+
 def decode_label(text: str, *, text_only: bool) -> Any:
     """Turn the text of `encode_label` back into the label."""
     if not text:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.corrected import Corrected
-from stct.data.results import ACTIONS
+from stct.data.summary import ACTIONS
 from stct.report import counts, ranking, words
 from stct.report.details import describe_rows
 from stct.report.neighbours import tsne

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stct.data.corrected import Corrected, read_corrected
 from stct.data.outputs import SUMMARY, whole_file
-from stct.data.results import as_json
+from stct.data.summary import as_json
 from stct.report import ranking, thumbnails
 from stct.report.details import neighbours_to_picture
 from stct.report.neighbours import Ints, draw_map, nearest

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from stct import noise
 from stct.data.outputs import SUMMARY, WRITTEN_BY, whole_folder
-from stct.data.results import as_json
+from stct.data.summary import as_json
 from stct.data.tables import read_table
 from stct.demo import EMBEDDINGS, TABLE, write_inputs
 from stct.train.command import new_request, run_training

@@ -12,8 +12,10 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from stct.data.images import ImageSet, LazyImages
+from stct.data.inputs import Inputs
 from stct.data.outputs import SUMMARY, WRITTEN_BY
-from stct.data.results import Inputs, as_json, write_results
+from stct.data.results import write_results
+from stct.data.summary import as_json
 from stct.data.tables import Table
 from stct.labels import EncodedLabels
 from stct.report import REPORT_FILES, write_report

@@ -1,0 +1,217 @@
+"""``stct correct``, the command that corrects labels, and ``stct plan``."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from stct.cli.extras import require
+from stct.options import correcting as options
+from stct.options import shared
+
+
+def correct(
+    table: options.TableOrImages,
+    embeddings: shared.EmbeddingsFile = None,
+    embeddings_column: shared.EmbeddingsColumn = None,
+    encoder: options.EncoderName = None,
+    skip_bad: shared.SkipBad = False,
+    cache_dir: options.CacheFolder = None,
+    no_cache: options.NoCache = False,
+    pred_probs: options.PredProbsFile = None,
+    label_column: shared.LabelColumn = "label",
+    id_column: shared.IdColumn = None,
+    locked_column: options.LockedColumn = None,
+    locked: options.LockedFile = None,
+    image_column: options.ImageColumn = None,
+    method: options.MethodChoice = options.Method.LOO,
+    min_odds: options.MinOdds = 1.0,
+    seed: shared.Seed = 0,
+    engine: options.EngineChoice = options.EngineName.LOCAL,
+    ray_address: options.RayAddress = None,
+    output: shared.OutFolder = Path("stct-output"),
+    overwrite: shared.OverwriteFolder = False,
+    quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
+) -> None:
+    """Correct the labels of TABLE from an embedding of every row.
+
+    [bold]Examples[/bold]
+
+    stct correct photos.csv --embeddings photos.npy
+
+    stct correct reviews.jsonl --embeddings-column vector --label-column stars
+
+    stct correct photos.parquet --embeddings clip.npz --min-odds 3 -o careful
+
+    stct correct photos/ --encoder efficientnet-lite0
+
+    [bold]DIR gets six files, or none[/bold]
+
+    report.html: open it in a browser to look, review, and export your decisions.
+
+    labels.* (the format of TABLE, or csv): id, given, label, confidence, action
+    (keep, relabel, abstain, or fill where the label was missing), then your other
+    columns.
+
+    patch.csv: the changed rows only, for 'stct apply' and 'stct revert'.
+
+    soft_labels.npz: ids, classes, and the probability of every class for every row.
+
+    summary.json: everything estimated, all settings, versions and seconds.
+
+    review.npz: what 'stct report DIR' needs to make report.html again.
+    """
+    from stct.console import progress, show_summary
+    from stct.data.inputs import fit_inputs, read_inputs
+    from stct.data.outputs import check_folder, whole_folder
+    from stct.data.results import write_results
+    from stct.data.summary import as_json
+    from stct.data.tables import require_column
+
+    start = time.perf_counter()
+    if not min_odds >= 1.0:
+        raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
+    if pred_probs is not None and method is not options.Method.LOO:
+        raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
+    check_folder(output, overwrite=overwrite)
+    where = _engine(engine, ray_address)
+    embedded = None
+    if encoder is not None:
+        if embeddings is not None or embeddings_column is not None:
+            raise ValueError("give --encoder or embeddings, not both")
+        from stct.encoders.inputs import embed_source
+
+        embedded = embed_source(
+            table,
+            _load_encoder(encoder),
+            label_column=label_column,
+            image_column=image_column,
+            id_column=id_column,
+            skip_bad=skip_bad,
+            cache_dir=cache_dir,
+            use_cache=not no_cache,
+            quiet=quiet or json_output,
+        )
+    elif skip_bad or cache_dir is not None or no_cache:
+        raise ValueError("--skip-bad, --cache-dir and --no-cache need --encoder")
+    elif table.is_dir():
+        raise ValueError(f"{table}: a folder of images needs --encoder NAME")
+    inputs = read_inputs(
+        table,
+        embeddings=embeddings,
+        embeddings_column=embeddings_column,
+        label_column=label_column,
+        id_column=id_column,
+        locked_column=locked_column,
+        locked=locked,
+        embedded=embedded,
+        pred_probs=pred_probs,
+    )
+    if image_column is not None:
+        require_column(inputs.table, table, image_column, "--image-column")
+        image_column = "id" if image_column == inputs.id_column else image_column
+    from stct import LabelCorrector
+    from stct.report import REPORT_FILES, write_report
+
+    corrector = LabelCorrector(
+        method.value, min_odds=min_odds, engine=where, random_state=seed
+    )
+    with progress("Correcting", quiet=quiet or json_output) as report:
+        fit_inputs(corrector, inputs, report)
+    with whole_folder(output, overwrite=overwrite) as folder:
+        seconds = time.perf_counter() - start
+        summary = write_results(
+            folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
+        )
+        with progress("Writing the report", quiet=quiet or json_output) as report:
+            missing = write_report(
+                folder,
+                embeddings=inputs.embeddings,
+                images=None if embedded is None else embedded.pixels,
+                image_folder=table.parent
+                if embedded is None
+                else embedded.image_folder,
+                image_column=image_column
+                if embedded is None
+                else embedded.image_column,
+                locked=inputs.locked,
+                progress=report,
+            )
+    summary["notes"] += missing
+    if json_output:
+        print(as_json(summary), end="")
+    elif not quiet:
+        show_summary(summary, output)
+
+
+def _engine(name: options.EngineName, ray_address: str | None) -> Any:
+    """Connect to where rows are worked on, before anything is read."""
+    if name is options.EngineName.LOCAL:
+        if ray_address is not None:
+            raise ValueError("--ray-address goes with --engine ray")
+        return name.value
+    from stct.on_ray import RayEngine
+
+    engine = RayEngine(ray_address)
+    engine.start()
+    return engine
+
+
+def _load_encoder(name: str) -> Any:
+    """Load an encoder by name, or the one in a model of 'stct train'."""
+    if not Path(name).exists():
+        from stct.encoders import load_encoder
+
+        return load_encoder(name)
+    require("torch", "lightning_fabric", "safetensors", extra="train")
+    from stct.train.as_encoder import own_encoder
+
+    return own_encoder(Path(name))
+
+
+def plan(
+    table: options.OptionalTable = None,
+    embeddings: shared.EmbeddingsFile = None,
+    embeddings_column: shared.EmbeddingsColumn = None,
+    label_column: shared.LabelColumn = "label",
+    id_column: shared.IdColumn = None,
+    rows: options.NumRows = None,
+    columns: options.NumColumns = None,
+    classes: options.NumClasses = None,
+    workers: options.NumWorkers = None,
+    json_output: shared.AsJson = False,
+) -> None:
+    """Say what 'stct correct' will cost, from two seconds of measuring here.
+
+    stct plan photos.csv --embeddings shards
+
+    stct plan --rows 1e9 --columns 512 --classes 1000 --workers 256
+    """
+    from stct.console import show_plan
+    from stct.plan import Problem, make_plan
+
+    given = (rows, columns, classes)
+    rate = None
+    if table is not None:
+        if any(value is not None for value in given):
+            raise ValueError("give TABLE, or --rows, --columns and --classes, not both")
+        from stct.data.sizes import read_problem, read_rate
+
+        problem = read_problem(
+            table,
+            embeddings=embeddings,
+            embeddings_column=embeddings_column,
+            label_column=label_column,
+            id_column=id_column,
+        )
+        rate = None if embeddings is None else read_rate(embeddings)
+    elif rows is None or columns is None or classes is None:
+        raise ValueError("give TABLE, or all of --rows, --columns and --classes")
+    else:
+        problem = Problem(options.whole(rows, "--rows", 2), columns, classes)
+    result = make_plan(problem, workers=workers, read_rate=rate)
+    if json_output:
+        print(json.dumps({**problem._asdict(), **result._asdict()}))
+    else:
+        show_plan(problem, result)

@@ -1,0 +1,183 @@
+"""Commands that write a table again with other labels: apply, revert and noise."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from stct.options import rewriting as options
+from stct.options import shared
+
+
+def apply(
+    patch: options.PatchFile,
+    table: options.TableFile,
+    output: options.OutFile,
+    label_column: shared.LabelColumn = "label",
+    id_column: shared.IdColumn = None,
+    skip_conflicts: options.SkipConflicts = False,
+    overwrite: shared.OverwriteFile = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Write TABLE with the changes of PATCH made.
+
+    A row whose label is not the 'old' one of PATCH is a conflict: it is listed and
+    never overwritten.
+
+    stct apply stct-output/patch.csv photos.csv -o photos-corrected.csv
+    """
+    _patch(
+        patch,
+        table,
+        output,
+        label_column=label_column,
+        id_column=id_column,
+        back=False,
+        skip_conflicts=skip_conflicts,
+        overwrite=overwrite,
+        quiet=quiet,
+    )
+
+
+def revert(
+    patch: options.PatchFile,
+    table: options.TableFile,
+    output: options.OutFile,
+    label_column: shared.LabelColumn = "label",
+    id_column: shared.IdColumn = None,
+    skip_conflicts: options.SkipConflicts = False,
+    overwrite: shared.OverwriteFile = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Write TABLE with the changes of PATCH taken back: the inverse of 'apply'.
+
+    A row whose label is not the 'new' one of PATCH is a conflict: it is listed and
+    never overwritten.
+
+    stct revert stct-output/patch.csv photos-corrected.csv -o photos-as-before.csv
+    """
+    _patch(
+        patch,
+        table,
+        output,
+        label_column=label_column,
+        id_column=id_column,
+        back=True,
+        skip_conflicts=skip_conflicts,
+        overwrite=overwrite,
+        quiet=quiet,
+    )
+
+
+def _patch(
+    patch: Path,
+    table_path: Path,
+    output: Path,
+    *,
+    label_column: str,
+    id_column: str | None,
+    back: bool,
+    skip_conflicts: bool,
+    overwrite: bool,
+    quiet: bool,
+) -> None:
+    from stct.data.patches import apply_patch, describe, read_patch, reverse
+    from stct.data.tables import read_table
+
+    _check_output(output, table_path, overwrite=overwrite)
+    changes = read_patch(patch)
+    patched = apply_patch(
+        reverse(changes) if back else changes,
+        read_table(table_path),
+        table_path,
+        label_column=label_column,
+        id_column=id_column,
+    )
+    for line in describe(patched.conflicts):
+        print(line, file=sys.stderr)
+    if patched.conflicts and not skip_conflicts:
+        raise ValueError(
+            f"{table_path}: {len(patched.conflicts)} of {len(changes)} labels are not "
+            "what the patch expects; nothing was written (see --skip-conflicts)"
+        )
+    _write_table_file(output, patched.table, overwrite=overwrite)
+    if not quiet:
+        print(f"{patched.num_changed:,} labels changed in {output}")
+
+
+def noise(
+    table: options.TableFile,
+    output: options.OutFile,
+    kind: options.KindChoice = options.Kind.SYMMETRIC,
+    rate: options.Rate = 0.5,
+    seed: shared.Seed = 0,
+    flips: options.FlipMap = None,
+    matrix: options.MatrixFile = None,
+    embeddings: shared.EmbeddingsFile = None,
+    embeddings_column: shared.EmbeddingsColumn = None,
+    label_column: shared.LabelColumn = "label",
+    id_column: shared.IdColumn = None,
+    keep_clean: options.KeepClean = None,
+    overwrite: shared.OverwriteFile = False,
+    quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
+) -> None:
+    """Write TABLE with noise of a known kind in its labels, for experiments.
+
+    stct noise photos.csv --kind symmetric --rate 0.5 --seed 0 -o noisy.csv
+    """
+    from stct.data.columns import read_labels
+    from stct.data.embeddings import load_embeddings
+    from stct.data.noising import add_noise, keep_column
+    from stct.data.tables import read_table
+
+    _check_output(output, table, overwrite=overwrite)
+    clean = read_table(table)
+    labels = read_labels(clean, table, label_column)
+    vectors = None
+    if kind is options.Kind.INSTANCE:
+        vectors, _ = load_embeddings(
+            clean,
+            table,
+            file=embeddings,
+            column=embeddings_column,
+            id_column=id_column,
+        )
+    noisy = add_noise(
+        labels,
+        kind.value,
+        rate=rate,
+        seed=seed,
+        flips=flips,
+        matrix=matrix,
+        embeddings=vectors,
+    )
+    result = clean.with_values(label_column, noisy.labels)
+    if keep_clean is not None:
+        result = keep_column(result, clean.columns[label_column], keep_clean)
+    _write_table_file(output, result, overwrite=overwrite)
+    rates = {"nominal_rate": noisy.nominal_rate, "actual_rate": noisy.actual_rate}
+    if json_output:
+        print(json.dumps({"kind": kind.value, "seed": seed, **rates}))
+    elif not quiet:
+        print(
+            f"{output}: {kind.value} noise, nominal rate {noisy.nominal_rate:.2%}, "
+            f"actual rate {noisy.actual_rate:.2%}"
+        )
+
+
+def _check_output(output: Path, table: Path, *, overwrite: bool) -> None:
+    from stct.data.outputs import check_file
+    from stct.data.tables import table_format
+
+    if output.suffix.lower() != f".{table_format(table)}":
+        raise ValueError(f"{output}: must end in .{table_format(table)} like {table}")
+    check_file(output, overwrite=overwrite)
+
+
+def _write_table_file(output: Path, table: Any, *, overwrite: bool) -> None:
+    from stct.data.outputs import whole_file
+    from stct.data.tables import write_table
+
+    with whole_file(output, overwrite=overwrite) as path:
+        write_table(path, table)

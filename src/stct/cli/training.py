@@ -1,0 +1,117 @@
+"""Commands that train a network on noisy images, and use it: train and predict."""
+
+import time
+
+from stct.cli.extras import TRAINING, require
+from stct.options import shared
+from stct.options import training as options
+
+
+def train(
+    data: options.ImageData = None,
+    preset: options.Preset = "cpu",
+    assignments: options.Assignments = None,
+    test: options.TestData = None,
+    init: options.InitFrom = None,
+    resume: options.ResumeFrom = None,
+    seed: shared.Seed = 0,
+    label_column: shared.LabelColumn = "label",
+    image_column: options.PathColumn = None,
+    id_column: shared.IdColumn = None,
+    skip_bad: shared.SkipBad = False,
+    save_every: options.SaveEvery = 60.0,
+    output: options.RunFolder = None,
+    quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
+) -> None:
+    """Train on noisy images: a classifier and corrected labels.
+
+    SimCLR first, then noisy meta correction and semi-supervised learning in turn.
+
+    [bold]Examples[/bold]
+
+    stct train photos/ --preset cpu -o run
+
+    stct train photos.csv --set srl.steps=500 --set num_rounds=6
+
+    stct train --resume run
+
+    torchrun --nproc-per-node 2 -m stct train photos/ -o run
+
+    [bold]DIR gets[/bold]
+
+    model.safetensors, labels.*, soft_labels.npz, patch.csv, report.html, review.npz
+    and summary.json at the end; config.json, metrics.jsonl, the labels of each round,
+    pretrained.safetensors and a checkpoint on the way.
+    """
+    from stct.console import show_training, training_progress
+
+    require(*TRAINING, extra="train")
+    from stct.train.command import new_request, next_folder, run_training
+
+    start = time.perf_counter()
+    request = None
+    if resume is None:
+        if data is None:
+            raise ValueError("give DATA to train on, or --resume DIR")
+        request = new_request(
+            data,
+            preset_name=preset,
+            assignments=assignments or [],
+            seed=seed,
+            test=test,
+            init=init,
+            label_column=label_column,
+            image_column=image_column,
+            id_column=id_column,
+            skip_bad=skip_bad,
+        )
+        folder = output or next_folder(data)
+    elif any([data, assignments, test, init, output]):
+        raise ValueError(
+            "--resume takes no DATA, --set, --test, --init or -o: the run knows them"
+        )
+    else:
+        folder = resume
+    with training_progress(quiet=quiet or json_output) as show:
+        summary = run_training(folder, request, show=show, save_every=save_every)
+    if not summary:  # one of several processes, not the one that writes
+        return
+    if json_output:
+        from stct.data.summary import as_json
+
+        print(as_json(summary), end="")
+    elif not quiet:
+        show_training(summary, folder, time.perf_counter() - start)
+
+
+def predict(
+    model: options.ModelFile,
+    data: options.PredictData,
+    output: options.PredictFile,
+    image_column: options.PathColumn = None,
+    id_column: shared.IdColumn = None,
+    skip_bad: shared.SkipBad = False,
+    overwrite: shared.OverwriteFile = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Label new images with a trained model.
+
+    stct predict run new-photos/ -o predictions.csv
+    """
+    require(*TRAINING, extra="train")
+    from stct.data.outputs import check_file
+    from stct.train.command import predict_to_file
+
+    check_file(output, overwrite=overwrite)
+    count = predict_to_file(
+        model,
+        data,
+        output,
+        overwrite=overwrite,
+        image_column=image_column,
+        id_column=id_column,
+        skip_bad=skip_bad,
+    )
+    if not quiet:
+        print(f"{output}: labels of {count:,} images")

@@ -1,0 +1,101 @@
+"""Commands to try ``stct`` out: bench, on your own labels, and demo."""
+
+from pathlib import Path
+
+from stct.cli.extras import TRAINING, missing
+from stct.options import shared
+from stct.options import trying as options
+
+
+def bench(
+    source: options.BenchSource,
+    embeddings: shared.EmbeddingsFile = None,
+    embeddings_column: shared.EmbeddingsColumn = None,
+    label_column: options.BenchLabelColumn = None,
+    id_column: shared.IdColumn = None,
+    noisy_column: options.NoisyColumns = None,
+    noise_list: options.NoiseList = "symmetric:0.2,symmetric:0.5,asymmetric:0.4",
+    flips: options.BenchFlipMap = None,
+    methods: options.Battery = None,
+    seeds: options.NumSeeds = 1,
+    output: shared.OutFolder = Path("stct-bench"),
+    overwrite: shared.OverwriteFolder = False,
+    quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
+) -> None:
+    """Compare label correctors on your own embeddings.
+
+    Noise of a known kind goes into labels that you trust; every method then gets the
+    noisy labels and the embeddings, in a process of its own. DIR gets bench.csv (one
+    row per run), bench.png and summary.json.
+
+    stct bench photos.csv --embeddings clip.npy --noise symmetric:0.5,asymmetric:0.4
+
+    stct bench cifar10.npz --map cifar10 --seeds 3
+
+    right %: labels that are right after the correction. F1: of finding the wrong
+    labels (a changed label is a find). AUROC: of ranking them first. s, MB: seconds,
+    and peak memory above the embeddings.
+    """
+    from stct.bench.command import Options, run_bench
+    from stct.console import progress
+    from stct.data.summary import as_json
+
+    asked = Options(
+        source,
+        embeddings,
+        embeddings_column,
+        label_column,
+        id_column,
+        noisy_column or [],
+        noise_list,
+        flips,
+        methods,
+        seeds,
+        output,
+        overwrite,
+    )
+    with progress("Benchmarking", quiet=quiet or json_output) as report:
+        summary, lines = run_bench(asked, report)
+    if json_output:
+        print(as_json(summary), end="")
+    elif not quiet:
+        print("\n".join(lines))
+        for note in summary["notes"]:
+            print(f"note: {note}")
+        print(f"files in {output}: {', '.join(summary['files'])}")
+
+
+def demo(
+    output: shared.OutFolder = Path("demo-output"),
+    seed: shared.Seed = 0,
+    overwrite: shared.OverwriteFolder = False,
+    training: options.Training = True,
+) -> None:
+    """Correct 1,797 handwritten digits of which half have a random label.
+
+    With stct[train] installed the whole method runs, SimCLR and all, in about a
+    minute; otherwise, or with --no-training, labels are corrected from the pixels in
+    seconds. Downloads nothing and leaves data and outputs in DIR.
+    """
+    from stct.console import show_facts, training_progress
+
+    if training and not missing(*TRAINING):
+        from stct.train.demo import run_training_demo
+
+        with training_progress(quiet=False) as show:
+            facts, command = run_training_demo(
+                output, overwrite=overwrite, seed=seed, show=show
+            )
+        show_facts("1,797 digits, half of the training labels drawn at random:", facts)
+        print(f"Files are in {output}. To do the same yourself:\n  {command}")
+        return
+    from stct.demo import run_demo
+
+    result = run_demo(output, overwrite=overwrite, seed=seed)
+    show_facts("1,797 digits, half of the labels drawn at random:", result.facts)
+    print("For example")
+    for line in result.examples:
+        print(f"  {line}")
+    print(f"Look at {output / 'report.html'}")
+    print(f"Files are in {output}. To do the same yourself:\n  {result.command}")

@@ -1,0 +1,161 @@
+"""What one correction starts from: a table, its labels, embeddings and locked rows."""
+
+import warnings
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.correction import Progress
+from stct.data.columns import (
+    as_targets,
+    label_key,
+    read_ids,
+    read_labels,
+    read_locks,
+)
+from stct.data.decisions import Decisions, read_decisions
+from stct.data.embedded import EmbeddedImages
+from stct.data.embeddings import load_embeddings
+from stct.data.tables import Table, read_table
+
+if TYPE_CHECKING:
+    from stct.estimator import LabelCorrector
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A table with everything that the correction needs from it."""
+
+    table: Table
+    label_column: str
+    id_column: str | None  # None: ids are row numbers
+    ids: list[Any]
+    labels: list[Any]
+    embeddings: Any  # (n, d), an array or rows in files
+    locked: NDArray[np.bool_] | None
+    files: dict[str, Path]
+    notes: list[str] = field(default_factory=list)
+    decisions: dict[int, Any] = field(default_factory=dict)  # row: label of a person
+    images: dict[str, Any] | None = None  # where an encoder made the embeddings
+    pred_probs: NDArray[Any] | None = None  # (n, C) instead of embeddings
+
+    @cached_property
+    def known(self) -> list[Any]:
+        """The labels with a person's decisions in place of those of the table."""
+        return [self.decisions.get(i, label) for i, label in enumerate(self.labels)]
+
+    @cached_property
+    def targets(self) -> NDArray[np.object_]:
+        """The known labels as `LabelCorrector.fit` takes them."""
+        return as_targets(self.known)
+
+    @cached_property
+    def original(self) -> dict[Any, Any]:
+        """The label for each value in ``targets``."""
+        pairs = zip(self.targets, self.known, strict=True)
+        return {target: label for target, label in pairs if target is not None}
+
+    @cached_property
+    def overruled(self) -> NDArray[np.bool_]:
+        """Rows whose label a person replaced by another one, (n,)."""
+        pairs = zip(self.labels, self.known, strict=True)
+        return np.array([label_key(a) != label_key(b) for a, b in pairs], dtype=bool)
+
+
+def read_inputs(
+    table_path: Path,
+    *,
+    embeddings: Path | None,
+    embeddings_column: str | None = None,
+    label_column: str = "label",
+    id_column: str | None = None,
+    locked_column: str | None = None,
+    locked: Path | None = None,
+    embedded: EmbeddedImages | None = None,
+    pred_probs: Path | None = None,
+) -> Inputs:
+    """Read a table and its embeddings, joined by id where both have ids.
+
+    ``pred_probs`` is a file of class probabilities to use instead of embeddings.
+
+    ``locked`` is a file of decisions: its labels take the place of the table's, and
+    its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
+    source of images that was read and embedded before.
+    """
+    table = read_table(table_path) if embedded is None else embedded.table
+    if not table.num_rows:
+        raise ValueError(f"{table_path}: the table has no rows")
+    labels = read_labels(table, table_path, label_column)
+    name, ids = read_ids(table, table_path, id_column)
+    if embedded is not None and embedded.row_numbers is not None:
+        ids = list(embedded.row_numbers)
+    decided = Decisions({}, [])
+    if locked is not None:
+        decided = read_decisions(
+            locked,
+            table,
+            table_path,
+            label_column=label_column,
+            ids=ids,
+            labels=labels,
+        )
+    fixed = None
+    if locked_column is not None:
+        known = [decided.labels.get(i, label) for i, label in enumerate(labels)]
+        fixed = read_locks(table, table_path, locked_column, known)
+    if decided.labels:
+        fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
+        fixed[list(decided.labels)] = True
+    if pred_probs is not None and (embeddings or embeddings_column or embedded):
+        raise ValueError("give embeddings or --pred-probs, not both")
+    if embedded is not None:
+        X, notes, files = embedded.embeddings, embedded.notes, dict(embedded.files)  # noqa: N806
+    else:
+        X, notes = load_embeddings(  # noqa: N806
+            table,
+            table_path,
+            file=embeddings or pred_probs,
+            column=embeddings_column,
+            id_column=id_column,
+        )
+        files = {"table": table_path}
+    kinds = {"embeddings": embeddings, "pred_probs": pred_probs, "locked": locked}
+    files |= {kind: path for kind, path in kinds.items() if path is not None}
+    P = None  # noqa: N806
+    if pred_probs is not None:
+        P, X = (
+            np.asarray(X[: table.num_rows]),
+            np.zeros((table.num_rows, 0), np.float32),
+        )  # noqa: N806
+    return Inputs(
+        table,
+        label_column,
+        name,
+        ids,
+        labels,
+        X,
+        fixed,
+        files,
+        [*notes, *decided.notes],
+        decided.labels,
+        images=None if embedded is None else embedded.about,
+        pred_probs=P,
+    )
+
+
+def fit_inputs(
+    corrector: "LabelCorrector", inputs: Inputs, progress: Progress | None = None
+) -> None:
+    """Fit to embeddings or probabilities; what the fit warns of becomes a note."""
+    more: dict[str, Any] = {"locked": inputs.locked, "progress": progress}
+    if inputs.pred_probs is None:
+        corrector.fit(inputs.embeddings, inputs.targets, **more)
+        return
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        corrector.fit(y=inputs.targets, pred_probs=inputs.pred_probs, **more)
+    inputs.notes.extend(str(warning.message) for warning in said)

@@ -1,0 +1,107 @@
+"""What to do with each row, from its posterior, and how right the labels then are.
+
+Legend: n rows, C classes; Q = Pr[clean | x, given] (n, C), of which `TopClasses` keeps
+the most probable entries; ``given`` is -1 for none.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.checks import few
+from stct.correction import Correction, TopClasses
+from stct.linear import Floats
+from stct.transition import Decision, Ints, decide, decide_between, hoeffding_interval
+
+
+def decide_rows(
+    Q: Floats | TopClasses,
+    given: Ints,
+    learnable: NDArray[np.bool_],
+    locked: NDArray[np.bool_],
+    min_odds: float,
+) -> Decision:
+    """Decide for all rows; locked ones are certain, in Q too, and are kept."""
+    if isinstance(Q, TopClasses):
+        decision = decide_among_top(Q, given, learnable, min_odds)
+    else:
+        Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
+        decision = decide(Q, given, learnable, min_odds)
+    decision.action[locked] = "keep"
+    return decision
+
+
+def decide_among_top(
+    Q: TopClasses, given: Ints, learnable: NDArray[np.bool_], min_odds: float
+) -> Decision:
+    """Decide from the classes that were kept of each row."""
+    best = Q.classes[:, 0].astype(np.intp)
+    p_best = Q.probabilities[:, 0]
+    p_given = np.where(given < 0, p_best, of_given(Q, given))
+    return decide_between(best, p_best, p_given, given, learnable, min_odds)
+
+
+class EstimatedAccuracy(NamedTuple):
+    """Share of right labels, estimated without clean data, with 95% intervals."""
+
+    before: float
+    after: float
+    before_interval: tuple[float, float]
+    after_interval: tuple[float, float]
+
+
+def estimate_accuracy(
+    Q: Floats | TopClasses, given: Ints, confidence: Floats
+) -> EstimatedAccuracy:
+    """Estimate from the posterior of the given labels and the confidence (n,)."""
+    known = np.flatnonzero(given >= 0)
+    before = float(of_given(Q, given)[known].mean(dtype=np.float64))
+    after = float(confidence.mean(dtype=np.float64))
+    return EstimatedAccuracy(
+        before, after, _interval(before, len(known)), _interval(after, len(given))
+    )
+
+
+def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
+    """Probability of each row's given label, (n,); 0 where there is none."""
+    if isinstance(Q, TopClasses):
+        same = Q.classes == given[:, None]
+        return np.asarray(np.where(same, Q.probabilities, 0.0).sum(axis=1))
+    return np.where(given < 0, 0.0, Q[np.arange(len(given)), given])
+
+
+def _interval(value: float, n: int) -> tuple[float, float]:
+    half = hoeffding_interval(n)
+    return max(0.0, value - half), min(1.0, value + half)
+
+
+def describe_result(
+    result: Correction, classes: NDArray[Any], method: str
+) -> list[str]:
+    """Say in sentences what is unusual about the result."""
+    notes = []
+    Q = result.posterior
+    if isinstance(Q, TopClasses):
+        notes.append(
+            f"{Q.num_classes} classes: the shorter method for more than 256, and "
+            f"the {Q.classes.shape[1]} most probable classes of a row were kept"
+        )
+    if method != "loo":
+        notes.append(
+            f"method {method!r} gives scores, not probabilities: confidence "
+            "and estimated accuracy are not calibrated"
+        )
+    failed = classes[~result.learnable]
+    if result.stop == "nothing_learnt":
+        notes.append(
+            "the features explain the given labels no better than chance, so "
+            "no label was changed and the estimates mean nothing"
+        )
+    elif len(failed):
+        notes.append(
+            f"{len(failed)} of {len(classes)} classes fail Theorem 1's check "
+            "(the annotator's most common label for them is another one); their "
+            f"rows abstain: {few(failed)}"
+        )
+    return notes

@@ -1,0 +1,122 @@
+"""Log-odds of the clean class and T, by the likelihood of the labels that were given.
+
+First as a function of the scores, together with T; at last a correction linear in the
+features themselves. Legend: n rows, t rows of a tile, d columns, k columns made of the
+scores, C classes; S leave-one-out scores (n, C), T[clean, given].
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stct.engine import RowValues
+from stct.forward import curvature
+from stct.given_labels import Labels
+from stct.linear import Floats, RidgePath, solve
+from stct.probabilities import softmax
+from stct.score_space import ScoreFit, ScoreSpace, fit_all, make_space, prior_precision
+from stct.transition import posterior, quality, raise_quality
+
+STEPS = 5
+
+
+class LogOdds(NamedTuple):
+    """Log-odds of the clean class as a function of the scores."""
+
+    space: ScoreSpace
+    weights: Floats  # (k, C)
+
+    def logits(self, S: Floats) -> Floats:
+        """Log-odds of scores S (n, C), float32."""
+        return np.asarray(self.space.features(S) @ self.weights, dtype=np.float32)
+
+
+def fit_annotator(
+    S: Floats, labels: Labels, chosen: ScoreFit
+) -> tuple[LogOdds, Floats]:
+    """Fit log-odds and T; T keeps only what the rows prove."""
+    W, T = fit_all(labels.model(chosen.space.features(S)), chosen)
+    return LogOdds(chosen.space, W), T
+
+
+def believe_views(
+    S: Floats,
+    labels: Labels,
+    chosen: ScoreFit,
+    odds: LogOdds,
+    T: Floats,
+    least: float,
+) -> tuple[LogOdds, Floats]:
+    """Hold T at ``least``, the quality that two views prove, if it fell below.
+
+    Log-odds of a wrong shape are paid for by T: the likelihood then likes an annotator
+    who is worse than the one there is.
+    """
+    model = labels.model(odds.space.features(S))
+    shares = model.sums(odds.weights, T).counts.sum(axis=1)
+    if quality(T, shares) >= least:
+        return odds, T
+    T = raise_quality(T, shares, least)
+    return fit_log_odds(S, labels, chosen, T, odds.logits(S)), T
+
+
+def fit_log_odds(
+    S: Floats, labels: Labels, chosen: ScoreFit, T: Floats, logits: Floats
+) -> LogOdds:
+    """Fit log-odds on new scores, T fixed, from where the old logits were."""
+    space = make_space(S, quadratic=chosen.family.quadratic)
+    U = space.features(S)
+    W = solve((U.T @ U).astype(np.float64), (U.T @ logits).astype(np.float64))
+    precision = prior_precision(space, chosen.family)
+    W, _ = labels.model(U).fit(W, T, precision=precision, max_steps=STEPS)
+    return LogOdds(space, W)
+
+
+def fit_directly(
+    path: RidgePath, scores: RowValues, odds: LogOdds, labels: Labels, T: Floats
+) -> tuple[Any, tuple[Floats, Floats]]:
+    """Add a correction linear in x itself to the log-odds, by the same likelihood.
+
+    Squared error spends its effort on rows that are clear anyway. The prior is centred
+    at no correction, with the mean squared row norm as its precision; few steps suffice
+    in coordinates in which the curvature is about 1. Leave-one-out is approximate here:
+    one Newton step back from each row's own pull, with the mean curvature.
+
+    Returns
+    -------
+    logits : array of shape (n, C), with the engine
+    direct : tuple
+        Weights (d, C) and intercept (C,) of the correction.
+    """
+    engine, n = labels.engine, len(labels.given)
+    given = engine.keep(labels.given)
+    offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
+
+    def bend(rows: slice) -> Floats:
+        return curvature(softmax(offset[rows]), T)  # (t,)
+
+    total = engine.sum(lambda rows: (bend(rows).sum(dtype=np.float64),), n)[0]
+    mean_bend = max(float(total) / n, 1e-6)
+    penalty = float(path.values.sum()) / path.num_labelled
+    scale = 1.0 / np.sqrt(mean_bend * path.values + penalty)  # (rank,)
+    basis = path.vectors * scale  # (d, rank)
+    model = labels.model(path.rows, offset)
+    W, _ = model.fit(
+        np.zeros((len(basis), labels.num_classes)),
+        T,
+        precision=penalty * scale**2,
+        basis=basis,
+        max_steps=STEPS,
+    )
+    moved = model.logits(W)
+    leverage = path.leverage_at(penalty / mean_bend)
+
+    def without_own_pull(rows: slice) -> Floats:
+        P = softmax(moved[rows])
+        own = leverage(rows) / mean_bend  # (t,)
+        pull = own / np.maximum(1.0 - own * bend(rows), 0.05)
+        step = pull[:, None] * (P - posterior(P, T, given[rows]))
+        return np.asarray(moved[rows] + step, dtype=np.float32)
+
+    W = W * path.rows.scale
+    return engine.rows(without_own_pull, n), (W, -(path.rows.mean @ W))

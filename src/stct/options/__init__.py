@@ -1,0 +1,1 @@
+"""The arguments and options of the ``stct`` command, each with its help text."""

@@ -1,0 +1,72 @@
+"""The arguments and options of ``stct report`` and ``stct export``."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Map(StrEnum):
+    """How the map of the report is laid out."""
+
+    PCA = "pca"
+    TSNE = "tsne"
+
+
+class Tool(StrEnum):
+    """A tool that a correction can be handed over to."""
+
+    LABEL_STUDIO = "label-studio"
+    CLEANLAB = "cleanlab"
+    HUGGINGFACE = "huggingface"
+
+
+ReportFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR", help="Output folder of 'stct correct', 'train' or 'demo'."
+    ),
+]
+MapChoice = Annotated[
+    Map,
+    typer.Option(
+        "--map",
+        help="pca: all rows along two axes. tsne: a sample of 2,000, a few seconds.",
+    ),
+]
+ImagesFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="FOLDER",
+        help="Where the images are now, if they have moved: makes new thumbnails.",
+    ),
+]
+ToolChoice = Annotated[
+    Tool,
+    typer.Option(
+        "--to",
+        help="label-studio: tasks with predictions. cleanlab: a table of label "
+        "issues. huggingface: a dataset on disk.",
+    ),
+]
+ExportFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="OUT",
+        show_default="stct-label-studio and so on",
+        help="Folder to make.",
+    ),
+]
+ExportImages = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="FOLDER",
+        help="Where the paths of the image column are seen from; huggingface: puts "
+        "the images into the dataset.",
+    ),
+]

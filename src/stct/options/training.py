@@ -1,0 +1,93 @@
+"""The arguments and options of ``stct train`` and ``stct predict``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ImageData = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DATA",
+        help="A folder of class folders, a table (.csv, .tsv, .parquet, .jsonl) with a "
+        "column of image paths, an .npz file with 'images' and 'labels', or the "
+        "folder or .tar.gz of CIFAR-10 or CIFAR-100.",
+    ),
+]
+Preset = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="tiny: digits and the like. cpu: 32 x 32 colour images on a laptop. "
+        "cifar10, cifar100, clothing1m: the paper's, for a GPU.",
+    ),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a setting of the preset, e.g. srl.steps=500; may be repeated. "
+        "config.json of a run lists them all.",
+    ),
+]
+TestData = Annotated[
+    Path | None,
+    typer.Option(
+        "--test",
+        metavar="DATA",
+        help="Images with true labels, to report accuracy on after each round; "
+        "nothing is ever chosen by it. For CIFAR the test batch is read.",
+    ),
+]
+InitFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--init",
+        metavar="RUN|FILE",
+        help="Start from the encoder of another run or model file and leave out "
+        "SimCLR, which sees no labels and so is the same for all.",
+    ),
+]
+ResumeFrom = Annotated[
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="DIR",
+        help="Go on with this run where it stopped; takes no DATA and no settings.",
+    ),
+]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        show_default="runs/NAME-001, -002, ...",
+        help="Folder to make for the run; never an existing one.",
+    ),
+]
+PathColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        show_default="image, path, file, ...",
+        help="Column of the table with the image paths.",
+    ),
+]
+SaveEvery = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS", min=0.0, help="Time between checkpoints; 0: every step."
+    ),
+]
+ModelFile = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A model.safetensors, or a run's folder."),
+]
+PredictData = Annotated[
+    Path, typer.Argument(metavar="DATA", help="Images, as for 'stct train'.")
+]
+PredictFile = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv to write.")
+]

@@ -1,0 +1,75 @@
+"""Leave-one-out scores of every class for every row: ridge, closed-form.
+
+The given labels are the targets, so a row's score is what all other rows say of it.
+Legend: n rows, t witnesses, d columns, C classes; S scores (n, C).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from stct.engine import Computed, Engine, RowValues, spread_rows
+from stct.given_labels import Labels
+from stct.lift import SAMPLE as LIFT_ROWS
+from stct.lift import Lift, choose_lift
+from stct.linear import Floats, RidgeFit, RidgePath
+from stct.probabilities import one_hot
+from stct.transition import Ints
+
+MAX_WITNESSES = 2**14  # rows that say how good features and labels are
+
+
+class Scored(NamedTuple):
+    """Leave-one-out scores of all rows, and what they were made from."""
+
+    path: RidgePath
+    ridge: RidgeFit
+    agreed: float  # share of rows whose best score is at the given label
+    lift: Lift | None  # that made more columns
+    witnesses: tuple[Floats, Ints]  # some rows (t, d), centred, and their labels
+
+
+def score(
+    H: RowValues, labels: Labels, progress: Callable[[float], None], *, owned: bool
+) -> Scored | None:
+    """Fit ridge to the given labels, on more columns if that predicts them better."""
+    engine, n = labels.engine, len(labels.given)
+    labelled = labels.given >= 0
+    if isinstance(H, np.ndarray):
+        H = engine.keep(H)
+    owned = owned and isinstance(H, np.ndarray)
+    path = RidgePath(H, labelled, engine=engine, owned=owned)
+    if len(path.values) == 0:
+        return None
+    progress(0.2)
+    given = engine.keep(labels.given)
+    Y = engine.rows(lambda rows: one_hot(given[rows], labels.num_classes), n)
+    ridge = path.fit(Y, given)
+    agreed = agreement(ridge.scores, given, engine)
+    progress(0.3)
+    some = spread_rows(n, MAX_WITNESSES)
+    some = some[labelled[some]]
+    rows = path.rows
+    X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
+    witnesses = X, labels.given[some]
+    few = slice(None, None, -(-len(some) // LIFT_ROWS))
+    S = engine.take(ridge.scores, some[few])
+    lift = choose_lift(X[few], S, labels.given[some[few]], rows)
+    if lift is not None:
+        lifted = RidgePath(lift.rows(rows, engine), labelled, engine=engine)
+        again = lifted.fit(Y, given)
+        agrees = agreement(again.scores, given, engine)
+        if agrees > agreed:
+            return Scored(lifted, again, agrees, lift, witnesses)
+    return Scored(path, ridge, agreed, None, witnesses)
+
+
+def agreement(S: RowValues, given: RowValues, engine: Engine) -> float:
+    """Share of rows whose best score is at the given label."""
+
+    def same(rows: slice) -> tuple[int]:
+        return (int((S[rows].argmax(axis=1) == given[rows]).sum()),)
+
+    n = S.shape[0]
+    return float(engine.sum(same, n, wide=False)[0]) / n
