@@ -37,6 +37,13 @@ class EngineName(StrEnum):
     RAY = "ray"
 
 
+class DataSet(StrEnum):
+    """A data set that can be downloaded."""
+
+    CIFAR10 = "cifar10"
+    CIFAR100 = "cifar100"
+
+
 class Kind(StrEnum):
     """How noise is made."""
 
@@ -487,3 +494,20 @@ def whole(value: float, name: str, least: int) -> int:
     if not value >= least or value != int(value):
         raise ValueError(f"{name} must be a whole number from {least}, got {value:g}")
     return int(value)
+
+
+DataSetName = Annotated[
+    DataSet, typer.Argument(metavar="NAME", help="cifar10 or cifar100.")
+]
+DownloadFolder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="Where the .tar.gz goes; made if needed."),
+]
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A folder on the network that has the .tar.gz, instead of its authors' "
+        "page; the MD5 must be the same.",
+    ),
+]
