@@ -1,18 +1,14 @@
 """CIFAR's files: right pixels and names, MD5s, and no foreign code."""
 
-import functools
-import http.server
 import os
 import pickle
 import tarfile
-import threading
 
 import numpy as np
 import pytest
 from cifar_files import python2_pickle, write_cifar10, write_cifar100
 
-from stct.data import cifar
-from stct.data.cifar import download_cifar, is_cifar, read_cifar
+from stct.data.cifar import is_cifar, read_cifar
 
 
 def test_images_names_and_row_numbers(tmp_path):
@@ -124,29 +120,3 @@ def test_nothing_of_cifar(tmp_path):
     write_cifar10(tmp_path / "c", batches=())
     with pytest.raises(ValueError, match="no train files; expected data_batch_1"):
         read_cifar(tmp_path / "c", checksums={})
-
-
-def test_download_when_asked(tmp_path, monkeypatch):
-    served = tmp_path / "served"
-    served.mkdir()
-    file = served / "cifar-10-python.tar.gz"
-    file.write_bytes(b"content")
-    md5 = cifar.hashlib.md5(b"content").hexdigest()
-    handler = functools.partial(
-        http.server.SimpleHTTPRequestHandler, directory=str(served)
-    )
-    monkeypatch.setattr(
-        http.server.SimpleHTTPRequestHandler, "log_message", lambda *_: None
-    )
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        home = f"http://127.0.0.1:{server.server_port}/"
-        with pytest.raises(ValueError, match="not downloaded: MD5"):
-            download_cifar("cifar10", tmp_path, home=home)
-        monkeypatch.setitem(cifar._ARCHIVES, "cifar10", (file.name, md5))
-        path = download_cifar("cifar10", tmp_path, home=home)
-        server.shutdown()
-    assert path.read_bytes() == b"content"
-    assert download_cifar("cifar10", tmp_path, home=home) == path  # no server needed
-    with pytest.raises(ValueError, match="cifar10 and cifar100, not 'mnist'"):
-        download_cifar("mnist", tmp_path)

@@ -1,7 +1,10 @@
 """The Ray engine in real processes: same bits, also when a worker is killed."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -173,3 +176,74 @@ def test_the_command_on_a_running_cluster_writes_the_same_files(cluster, folder)
 def test_a_cluster_that_is_not_there_is_one_line(folder, more, fragment):
     assert_error(correct(folder, "-o", "out", *more), fragment)
     assert not (folder / "out").exists()
+
+
+# The real command, but for what happens on the workers.
+SPOILT = """
+import os, signal, sys, time
+import stct.cli, stct.on_ray
+
+died = os.path.abspath("died")
+as_it_is = stct.on_ray._sum_unit
+
+def dies(function, start, stop):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def dies_once(function, start, stop):
+    if not os.path.exists(died):
+        open(died, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return as_it_is(function, start, stop)
+
+def has_no_memory(function, start, stop):
+    raise MemoryError("Unable to allocate 8.00 PiB")
+
+def is_killed_by_ray(function, start, stop):
+    time.sleep(60)
+
+stct.on_ray._sum_unit = globals()[sys.argv.pop(1)]
+stct.cli.main()
+"""
+
+
+def correct_where_a_worker(does, folder, *more, **environment):
+    command = ["correct", "t.csv", "--embeddings", "e.npy", "--json"]
+    return subprocess.run(
+        [sys.executable, "-c", SPOILT, does, *command, "--engine", "ray", *more],
+        cwd=folder,
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("does", "fragment"),
+    [
+        ("dies", "a Ray worker died 6 times over the same rows"),
+        ("has_no_memory", "out of memory on a Ray worker:"),
+    ],
+)
+def test_a_worker_that_always_fails_is_one_line(cluster, folder, does, fragment):
+    address = ray.get_runtime_context().gcs_address
+    done = correct_where_a_worker(does, folder, "--ray-address", address)
+    assert_error(done, fragment, "fewer workers on each machine")
+    assert sorted(path.name for path in folder.iterdir()) == ["e.npy", "t.csv"]
+
+
+def test_a_worker_that_ray_kills_for_its_memory_is_one_line(folder):
+    """Ray's own monitor does it, told that any use of memory is too much."""
+    settings = {"RAY_memory_usage_threshold": "0.0001", "RAY_task_oom_retries": "1"}
+    done = correct_where_a_worker("is_killed_by_ray", folder, **settings)
+    assert_error(done, "out of memory on a Ray worker:", "fewer workers")
+    assert sorted(path.name for path in folder.iterdir()) == ["e.npy", "t.csv"]
+
+
+def test_a_worker_that_dies_once_leaves_stdout_to_the_results(cluster, folder):
+    """Ray would tell of it there, in front of the JSON."""
+    address = ray.get_runtime_context().gcs_address
+    done = correct_where_a_worker("dies_once", folder, "--ray-address", address)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "died").exists()
+    assert json.loads(done.stdout)["rows"] == 60

@@ -7,9 +7,11 @@ unit's sums do not depend on who adds them, the result has the same bits.
 
 import os
 import socket
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,19 @@ from stct.engine import UNIT, Array, Computed, Parts, add
 
 RETRIES = 5  # of a unit whose worker died
 _AHEAD = 32  # units in flight: bounds the sums that wait for their turn
+_LESS_MEMORY = (
+    "give Ray fewer workers on each machine ('ray start --num-cpus') or machines with "
+    "more memory, and parquet smaller row groups"
+)
+# Read by Ray when it is imported. It would give a unit that is too large for the memory
+# to a worker for ever, and tell of every worker that died on stdout, which is ours.
+_SETTINGS = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_task_oom_retries": str(RETRIES),
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "^A worker died or was killed|^Task .* failed",
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of the units after one that failed
+}
 
 
 class RayEngine:
@@ -92,7 +107,8 @@ class RayEngine:
         self.start()
         ray = _import_ray()
         blocks = range(0, len(values), UNIT)
-        refs = [ray.put(np.ascontiguousarray(values[i : i + UNIT])) for i in blocks]
+        with _in_one_line():
+            refs = [ray.put(np.ascontiguousarray(values[i : i + UNIT])) for i in blocks]
         return RayRows(refs, values.shape, values.dtype)
 
     def take(self, values: Any, index: Array | None) -> Array:
@@ -123,7 +139,8 @@ class RayEngine:
         self.start()
         ray = _import_ray()
         remote = ray.remote(task).options(max_retries=RETRIES, num_returns=num_returns)
-        shared = ray.put(function)
+        with _in_one_line():
+            shared = ray.put(function)
         for start in range(0, num_rows, UNIT):
             yield remote.remote(shared, start, min(start + UNIT, num_rows))
 
@@ -153,7 +170,7 @@ class RayRows:
 
     def _unit(self, unit: int) -> Array:
         if self._last is None or self._last[0] != unit:
-            self._last = unit, _import_ray().get(self.refs[unit])
+            self._last = unit, _get(self.refs[unit])
         return self._last[1]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -201,24 +218,43 @@ def _pick(values: Array, index: Array) -> Array:
 
 
 def _get(refs: Any) -> Any:
-    """Wait for results; an error of the worker's own code comes out as itself."""
+    """Wait for results."""
+    with _in_one_line():
+        return _import_ray().get(refs)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Turn Ray's errors into a sentence; one of the worker's own code is that error."""
     ray = _import_ray()
     try:
-        return ray.get(refs)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, Exception):
-            raise error.cause from None
-        raise
-    except ray.exceptions.OutOfMemoryError as error:
-        raise MemoryError("on a Ray worker; use fewer workers on a machine") from error
+        yield
     except ray.exceptions.RayError as error:
-        message = str(error).strip().splitlines()[0]
-        raise ValueError(f"Ray could not finish: {message}") from error
+        # Without what led to it: Ray tells that in pages.
+        raise _explain(error, ray.exceptions) from None
+
+
+def _explain(error: Any, kinds: Any) -> Exception:
+    if isinstance(error, kinds.RayTaskError) and isinstance(error.cause, Exception):
+        error = error.cause
+    if isinstance(error, MemoryError | kinds.OutOfMemoryError):
+        return MemoryError(f"on a Ray worker: {_LESS_MEMORY}")
+    if isinstance(error, kinds.WorkerCrashedError):
+        return ValueError(
+            f"a Ray worker died {RETRIES + 1} times over the same rows, perhaps killed "
+            f"for its memory: {_LESS_MEMORY}; see the logs of Ray"
+        )
+    if isinstance(error, kinds.RayTaskError):
+        return ValueError(f"a Ray worker failed: {str(error).strip().splitlines()[-1]}")
+    if isinstance(error, kinds.RayError):
+        return ValueError(f"Ray could not finish: {str(error).strip().splitlines()[0]}")
+    return error  # type: ignore[no-any-return]
 
 
 def _import_ray() -> Any:
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if "ray" not in sys.modules:
+        for name, value in _SETTINGS.items():
+            os.environ.setdefault(name, value)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -14,7 +14,7 @@ from stct.cli.correcting import correct, plan
 from stct.cli.reporting import export, report
 from stct.cli.rewriting import apply, noise, revert
 from stct.cli.training import predict, train
-from stct.cli.trying import bench, demo
+from stct.cli.trying import bench, demo, download
 from stct.options import shared
 
 app = typer.Typer(
@@ -37,6 +37,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (  # in the order of the help
     predict,
     bench,
     demo,
+    download,
     plan,
 )
 for _command in COMMANDS:

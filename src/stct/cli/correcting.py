@@ -46,7 +46,7 @@ def correct(
 
     stct correct photos/ --encoder efficientnet-lite0
 
-    [bold]DIR gets six files, or none[/bold]
+    [bold]DIR gets the labels first, whole or not at all, then the report[/bold]
 
     report.html: open it in a browser to look, review, and export your decisions.
 
@@ -112,7 +112,7 @@ def correct(
         require_column(inputs.table, table, image_column, "--image-column")
         image_column = "id" if image_column == inputs.id_column else image_column
     from stct import LabelCorrector
-    from stct.report import REPORT_FILES, write_report
+    from stct.report import REPORT_FILES, labels_are_safe, write_report
 
     corrector = LabelCorrector(
         method.value, min_odds=min_odds, engine=where, random_state=seed
@@ -124,20 +124,19 @@ def correct(
         summary = write_results(
             folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
         )
-        with progress("Writing the report", quiet=quiet or json_output) as report:
-            missing = write_report(
-                folder,
-                embeddings=inputs.embeddings,
-                images=None if embedded is None else embedded.pixels,
-                image_folder=table.parent
-                if embedded is None
-                else embedded.image_folder,
-                image_column=image_column
-                if embedded is None
-                else embedded.image_column,
-                locked=inputs.locked,
-                progress=report,
-            )
+    with (
+        labels_are_safe(output),
+        progress("Writing the report", quiet=quiet or json_output) as report,
+    ):
+        missing = write_report(
+            output,
+            embeddings=inputs.embeddings,
+            images=None if embedded is None else embedded.pixels,
+            image_folder=table.parent if embedded is None else embedded.image_folder,
+            image_column=image_column if embedded is None else embedded.image_column,
+            locked=inputs.locked,
+            progress=report,
+        )
     summary["notes"] += missing
     if json_output:
         print(as_json(summary), end="")

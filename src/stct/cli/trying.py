@@ -1,4 +1,4 @@
-"""Commands to try ``stct`` out: bench, on your own labels, and demo."""
+"""Commands to try ``stct`` out: bench, on your own labels, demo, and download."""
 
 from pathlib import Path
 
@@ -99,3 +99,26 @@ def demo(
         print(f"  {line}")
     print(f"Look at {output / 'report.html'}")
     print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
+
+
+def download(
+    name: options.DataSetName,
+    folder: options.DownloadFolder = Path(),
+    mirror: options.Mirror = None,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Download CIFAR-10 or CIFAR-100, about 170 MB, and check its MD5.
+
+    A file that is there already is kept. No other command downloads data.
+
+    stct download cifar10 data
+
+    stct train data/cifar-10-python.tar.gz --preset cpu
+    """
+    from stct.console import progress
+    from stct.data.download import HOME, download_cifar
+
+    with progress(f"Downloading {name.value}", quiet=quiet) as report:
+        path = download_cifar(name.value, folder, home=mirror or HOME, progress=report)
+    if not quiet:
+        print(f"{path}: there, with the published MD5")

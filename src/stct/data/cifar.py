@@ -29,11 +29,6 @@ CHECKSUMS = {
     "test": "f0ef6b0ae62326f3e7ffdfab6717acfc",
     "meta": "7973b15100ade9c7d40fb424638fde48",
 }
-_ARCHIVES = {
-    "cifar10": ("cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),
-    "cifar100": ("cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"),
-}
-_HOME = "https://www.cs.toronto.edu/~kriz/"
 _ROWS_OF_A_BATCH = 10_000
 _PIXELS = 3 * 32 * 32
 
@@ -132,26 +127,6 @@ def _class_names(
         return tuple(name.decode() for name in meta[kind.names])
     except (KeyError, AttributeError, TypeError) as error:
         raise ValueError(f"{path}: no class names in it") from error
-
-
-def download_cifar(name: str, folder: Path, *, home: str = _HOME) -> Path:
-    """Download ``cifar10`` or ``cifar100`` into a folder; give the path of the tar.gz.
-
-    A file that is already there with the right MD5 is not downloaded again.
-    """
-    if name not in _ARCHIVES:
-        raise ValueError(f"can download {' and '.join(_ARCHIVES)}, not {name!r}")
-    try:
-        import pooch
-    except ImportError as error:
-        why = "downloading needs pooch: pip install 'stct[images]'"
-        raise ValueError(why) from error
-    file, md5 = _ARCHIVES[name]
-    try:
-        pooch.retrieve(home + file, f"md5:{md5}", fname=file, path=folder)
-    except (OSError, ValueError) as error:  # no network, or another MD5
-        raise ValueError(f"{home + file}: not downloaded: {error}") from error
-    return folder / file
 
 
 def _contents(path: Path, names: set[str]) -> dict[str, bytes]:

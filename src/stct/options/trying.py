@@ -1,5 +1,6 @@
-"""The arguments and options of ``stct bench`` and ``stct demo``."""
+"""The arguments and options of ``stct bench``, ``demo`` and ``download``."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -66,5 +67,29 @@ Training = Annotated[
     typer.Option(
         "--training/--no-training",
         help="Train a network too, or correct from the pixels alone.",
+    ),
+]
+
+
+class DataSet(StrEnum):
+    """A data set that can be downloaded."""
+
+    CIFAR10 = "cifar10"
+    CIFAR100 = "cifar100"
+
+
+DataSetName = Annotated[
+    DataSet, typer.Argument(metavar="NAME", help="cifar10 or cifar100.")
+]
+DownloadFolder = Annotated[
+    Path,
+    typer.Argument(metavar="FOLDER", help="Where the .tar.gz goes; made if needed."),
+]
+Mirror = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="A folder on the network that has the .tar.gz, instead of its authors' "
+        "page; the MD5 must be the same.",
     ),
 ]

@@ -1,6 +1,7 @@
 """Write ``review.npz`` and ``report.html`` into an output folder, or rebuild them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,11 @@ def write_report(
 ) -> list[str]:
     """Write ``report.html`` and ``review.npz`` beside the files of a correction.
 
-    Call it inside `stct.data.outputs.whole_folder`, after ``labels.*``,
-    ``summary.json`` and ``soft_labels.npz`` have been written as
-    `stct.data.results.write_results` does, with `REPORT_FILES` among the summary's
-    ``files``. (Without ``soft_labels.npz`` the page knows a rival only for rows whose
-    label was changed.)
+    Call it after ``labels.*``, ``summary.json`` and ``soft_labels.npz`` have been
+    written as `stct.data.results.write_results` does, best with `REPORT_FILES` among
+    the summary's ``files``: what is listed there may be overwritten later. Both files
+    appear whole. (Without ``soft_labels.npz`` the page knows a rival only for rows
+    whose label was changed.)
 
     Parameters
     ----------
@@ -95,9 +96,23 @@ def write_report(
             review, images, column, corrected, lambda s: progress(0.3 + 0.6 * s)
         )
     progress(0.9)
-    write_review(folder / REVIEW, review)
-    _write_page(folder / REPORT, folder / REVIEW, corrected)
+    _write_files(corrected, review)
     return picture_notes(review)
+
+
+@contextmanager
+def labels_are_safe(folder: Path) -> Iterator[None]:
+    """Say, if the report cannot be made, what is there and how to make it later."""
+    try:
+        yield
+    except (ValueError, OSError, MemoryError) as error:
+        short = isinstance(error, MemoryError)
+        why = " ".join(["out of memory" if short else "", str(error)]).strip()
+        lacks = "" if (folder / REVIEW).exists() else ", without neighbours and map"
+        raise ValueError(
+            f"{folder}: the corrected labels are there, whole, but not report.html "
+            f"({why}); 'stct report {folder}' makes it{lacks}"
+        ) from error
 
 
 def rebuild_report(
@@ -131,21 +146,23 @@ def rebuild_report(
         review = _with_pictures(review, paths, column, corrected)
     elif review is None:
         review = _gather(corrected, None, None)
-    with whole_file(stored, overwrite=True) as path:
-        write_review(path, review)
-    with whole_file(folder / REPORT, overwrite=True) as path:
-        _write_page(path, stored, corrected, map_kind=map_kind)
-    _list_files(folder, corrected.summary)
+    _write_files(corrected, review, map_kind=map_kind)
     return picture_notes(review)
 
 
-def _write_page(
-    path: Path, stored: Path, corrected: Corrected, *, map_kind: str = "pca"
+def _write_files(
+    corrected: Corrected, review: Review, *, map_kind: str = "pca"
 ) -> None:
-    """Make the page from what is stored, so that a rebuilt one has the same bytes."""
-    review = read_review(stored, len(corrected.given))
-    page = render(make_payload(corrected, review, map_kind=map_kind))
-    path.write_text(page, encoding="utf-8", newline="\n")
+    """Write both files, each whole."""
+    folder = corrected.folder
+    with whole_file(folder / REVIEW, overwrite=True) as path:
+        write_review(path, review)
+    # From what is stored, so that a page that is made again has the same bytes.
+    stored = read_review(folder / REVIEW, len(corrected.given))
+    page = render(make_payload(corrected, stored, map_kind=map_kind))
+    with whole_file(folder / REPORT, overwrite=True) as path:
+        path.write_text(page, encoding="utf-8", newline="\n")
+    _list_files(folder, corrected.summary)
 
 
 def _list_files(folder: Path, summary: dict[str, Any]) -> None:
