@@ -27,6 +27,8 @@ SAMPLE = 8192  # rows for choosing, stratified
 MAX_VALIDATION = 65_536  # rows that judge the choice
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
+PROOF, CLEAR_PROOF = 2.0, 4.0  # standard errors
+CAREFUL = 0.9  # right labels of a careful annotator
 FIRST_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 5
 
 
@@ -170,9 +172,16 @@ class Trial:
         return self.tested.log_likelihood(fit.weights, fit.transition)
 
     def climb(
-        self, starts: list[ScoreFit], family: Family, to_beat: Floats
+        self,
+        starts: list[ScoreFit],
+        family: Family,
+        to_beat: Floats,
+        proof: float,
     ) -> tuple[ScoreFit, Floats]:
-        """Climb from every start and give the better end, with its test."""
+        """Climb from every start and give the better end, with its test.
+
+        A start after the first must win by ``proof`` standard errors.
+        """
         first, *others = (start._replace(family=family) for start in starts)
         best = _climb(self.fitted, first, FIRST_STEPS)
         likelihood = self.test(best)
@@ -183,7 +192,7 @@ class Trial:
             candidate = self.test(end)
             # Anchors, the first start, see the noise. That it is the features' fault
             # must be proven: under much noise both explain the labels almost alike.
-            if is_better(candidate, likelihood):
+            if is_better(candidate, likelihood, proof):
                 best, likelihood = end, candidate
         return best, likelihood
 
@@ -198,23 +207,25 @@ def choose(
 
     A richer family must be better by two standard errors. If plain scores do not beat
     the frequencies of the labels, there is nothing to learn and None is returned.
-    ``annotator``, a T from an earlier look at the same labels, takes the place of the
-    careful start: noise that was proven once is not put down to the features again.
+    If ``annotator``, a T from an earlier look at the same labels, was not careful, the
+    careful start has to win clearly: noise that was proven once is not put down to the
+    features again by a hair.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
     train, val = _stratified_split(S, given, free)
     anchors = anchor_transition(S[free], given[free])
-    careful = symmetric_transition(0.9, S.shape[1])
-    starts = (anchors, careful if annotator is None else annotator)
+    starts = (anchors, symmetric_transition(CAREFUL, S.shape[1]))
+    noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
+    proof = CLEAR_PROOF if noisy_before else PROOF
     trial = Trial(S, given, train, val, quadratic=False)
     plain = [trial.start(FAMILIES[0], T) for T in starts]
     # Only plain scores are up against chance: fitted weights could also learn that a
     # row's own label is missing from its score.
     best, likelihood = plain[0], trial.test(plain[0])
     other = trial.test(plain[1])
-    if is_better(other, likelihood):
+    if is_better(other, likelihood, proof):
         best, likelihood = plain[1], other
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
     if not is_better(likelihood, np.log(share[given[val]])):
@@ -225,7 +236,7 @@ def choose(
             if len(train) < family.min_rows * trial.space.identity.size:
                 break
             plain = [trial.start(family, T) for T in starts]
-        end, candidate = trial.climb(plain, family, likelihood)
+        end, candidate = trial.climb(plain, family, likelihood, proof)
         if is_better(candidate, likelihood):
             best, likelihood = end, candidate
     return best
@@ -263,7 +274,7 @@ def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
     return start._replace(weights=W, transition=T)
 
 
-def is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
+def is_better(candidate: Floats, current: Floats, errors: float = PROOF) -> bool:
     """Higher mean log-likelihood, by standard errors of the paired difference."""
     gain = (candidate - current).astype(np.float64)
     return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
