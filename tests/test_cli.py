@@ -399,6 +399,7 @@ OPTIONS = {
         "--quiet",
         "--json",
     },
+    "download": {"NAME", "FOLDER", "--mirror", "--quiet"},
 }
 OPTIONS["apply"] = OPTIONS["revert"] = {
     "PATCH",
