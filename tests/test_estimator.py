@@ -456,7 +456,7 @@ def test_splits_do_not_repeat_the_draws_of_noise_with_the_same_seed(monkeypatch)
     assert 0.4 < np.mean((y != truth)[validation]) < 0.5
 
 
-def test_what_is_known_of_the_annotator_is_where_a_fit_starts():
+def test_noise_that_was_found_before_is_not_forgotten():
     """Tight clusters, mostly wrong labels: noise, or features that say little?"""
     rng = np.random.default_rng(4)
     truth = np.repeat(np.arange(10), 60)

@@ -207,28 +207,35 @@ def choose(
 
     A richer family must be better by two standard errors. If plain scores do not beat
     the frequencies of the labels, there is nothing to learn and None is returned.
-    If ``annotator``, a T from an earlier look at the same labels, was not careful, the
-    careful start has to win clearly: noise that was proven once is not put down to the
-    features again by a hair.
+    ``annotator``, a T from an earlier look at the same labels, is tried if anchors do
+    not beat chance. If it was not careful, the careful start has to win clearly: noise
+    that was proven once is not put down to the features again by a hair.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
     train, val = _stratified_split(S, given, free)
     anchors = anchor_transition(S[free], given[free])
-    starts = (anchors, symmetric_transition(CAREFUL, S.shape[1]))
+    careful = symmetric_transition(CAREFUL, S.shape[1])
     noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
     proof = CLEAR_PROOF if noisy_before else PROOF
     trial = Trial(S, given, train, val, quadratic=False)
-    plain = [trial.start(FAMILIES[0], T) for T in starts]
-    # Only plain scores are up against chance: fitted weights could also learn that a
-    # row's own label is missing from its score.
-    best, likelihood = plain[0], trial.test(plain[0])
-    other = trial.test(plain[1])
-    if is_better(other, likelihood, proof):
-        best, likelihood = plain[1], other
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
-    if not is_better(likelihood, np.log(share[given[val]])):
+    chance = np.log(share[given[val]])
+    for first in (anchors, annotator):
+        if first is None:
+            return None
+        starts = (first, careful)
+        plain = [trial.start(FAMILIES[0], T) for T in starts]
+        # Only plain scores are up against chance: fitted weights could also learn that
+        # a row's own label is missing from its score.
+        best, likelihood = plain[0], trial.test(plain[0])
+        other = trial.test(plain[1])
+        if is_better(other, likelihood, proof):
+            best, likelihood = plain[1], other
+        if is_better(likelihood, chance):
+            break
+    else:
         return None
     for family in FAMILIES:
         if family.quadratic:

@@ -129,8 +129,8 @@ def fit_corrector(
 ) -> LabelCorrector:
     """NMC on embeddings H (n, d) and labels of any type, None where missing.
 
-    The annotator does not change from round to round, the features do: what an earlier
-    round has found out about the annotator is where this one starts.
+    The annotator does not change from round to round, the features do: noise that
+    an earlier round has found must be disproven clearly before it is forgotten.
     """
     settings = config.correct
     corrector = LabelCorrector(
