@@ -27,7 +27,6 @@ SAMPLE = 8192  # rows for choosing, stratified
 MAX_VALIDATION = 65_536  # rows that judge the choice
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
-PROOF, CLEAR_PROOF = 2.0, 4.0  # standard errors
 CAREFUL = 0.9  # right labels of a careful annotator
 FIRST_STEPS, ALL_STEPS, PROVE_STEPS = 25, 150, 5
 
@@ -176,12 +175,8 @@ class Trial:
         starts: list[ScoreFit],
         family: Family,
         to_beat: Floats,
-        proof: float,
     ) -> tuple[ScoreFit, Floats]:
-        """Climb from every start and give the better end, with its test.
-
-        A start after the first must win by ``proof`` standard errors.
-        """
+        """Climb from every start and give the better end, with its test."""
         first, *others = (start._replace(family=family) for start in starts)
         best = _climb(self.fitted, first, FIRST_STEPS)
         likelihood = self.test(best)
@@ -192,7 +187,7 @@ class Trial:
             candidate = self.test(end)
             # Anchors, the first start, see the noise. That it is the features' fault
             # must be proven: under much noise both explain the labels almost alike.
-            if is_better(candidate, likelihood, proof):
+            if is_better(candidate, likelihood):
                 best, likelihood = end, candidate
         return best, likelihood
 
@@ -208,8 +203,8 @@ def choose(
     A richer family must be better by two standard errors. If plain scores do not beat
     the frequencies of the labels, there is nothing to learn and None is returned.
     ``annotator``, a T from an earlier look at the same labels, is tried if anchors do
-    not beat chance. If it was not careful, the careful start has to win clearly: noise
-    that was proven once is not put down to the features again by a hair.
+    not beat chance. If it was not careful, there is no careful start: noise that was
+    proven once is not put down to the features again.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
@@ -218,21 +213,21 @@ def choose(
     anchors = anchor_transition(S[free], given[free])
     careful = symmetric_transition(CAREFUL, S.shape[1])
     noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
-    proof = CLEAR_PROOF if noisy_before else PROOF
     trial = Trial(S, given, train, val, quadratic=False)
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
     chance = np.log(share[given[val]])
     for first in (anchors, annotator):
         if first is None:
             return None
-        starts = (first, careful)
+        starts = (first,) if noisy_before else (first, careful)
         plain = [trial.start(FAMILIES[0], T) for T in starts]
         # Only plain scores are up against chance: fitted weights could also learn that
         # a row's own label is missing from its score.
         best, likelihood = plain[0], trial.test(plain[0])
-        other = trial.test(plain[1])
-        if is_better(other, likelihood, proof):
-            best, likelihood = plain[1], other
+        for start in plain[1:]:
+            other = trial.test(start)
+            if is_better(other, likelihood):
+                best, likelihood = start, other
         if is_better(likelihood, chance):
             break
     else:
@@ -243,7 +238,7 @@ def choose(
             if len(train) < family.min_rows * trial.space.identity.size:
                 break
             plain = [trial.start(family, T) for T in starts]
-        end, candidate = trial.climb(plain, family, likelihood, proof)
+        end, candidate = trial.climb(plain, family, likelihood)
         if is_better(candidate, likelihood):
             best, likelihood = end, candidate
     return best
@@ -281,7 +276,7 @@ def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
     return start._replace(weights=W, transition=T)
 
 
-def is_better(candidate: Floats, current: Floats, errors: float = PROOF) -> bool:
+def is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
     """Higher mean log-likelihood, by standard errors of the paired difference."""
     gain = (candidate - current).astype(np.float64)
     return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))

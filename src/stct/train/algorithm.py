@@ -130,7 +130,7 @@ def fit_corrector(
     """NMC on embeddings H (n, d) and labels of any type, None where missing.
 
     The annotator does not change from round to round, the features do: noise that
-    an earlier round has found must be disproven clearly before it is forgotten.
+    an earlier round has found is not put down to the features later.
     """
     settings = config.correct
     corrector = LabelCorrector(
