@@ -293,6 +293,7 @@ def training_curves(results: Path) -> Any:
                 label=label,
             )
         axis.set_xlabel("round", fontsize=9)
+        axis.set_xticks(range(1, 1 + max(len(r[column].split()) for r in rows)))
         axis.set_ylabel(unit, fontsize=9)
         axis.set_title(title, fontsize=10)
     legend_below(made, axes[0], 2)
