@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from stct import hardness
-from stct.hardness import blame_annotator, confusion_slope, mean_confusion
+from stct.hardness import (
+    blame_annotator,
+    confusion_slope,
+    mean_confusion,
+    up_to_quality,
+)
+from stct.transition import quality
 
 
 def confusion(C=8, seed=0):
@@ -57,3 +63,15 @@ def test_blame_moves_confusion_from_the_features_to_the_annotator():
     assert (np.diagonal(moved) < np.diagonal(T)).all()
     assert hardness.sharpening(0.0) == 1.0
     assert hardness.sharpening(0.2) > 1.0
+
+
+def test_blame_stops_at_the_quality_that_others_bear_witness_to():
+    K, rng = confusion()
+    T, shares = annotators(K, 0.2, rng) / 1000.0, np.ones(8)
+    full = quality(blame_annotator(T, K, 0.3), shares)
+    least = 0.5 * (full + quality(T, shares))
+    slope = up_to_quality(0.3, T, K, shares, least)
+    assert 0.0 < slope < 0.3
+    assert quality(blame_annotator(T, K, slope), shares) == pytest.approx(least, 1e-4)
+    assert up_to_quality(0.3, T, K, shares, full - 0.01) == 0.3
+    assert up_to_quality(0.3, T, K, shares, 1.0) == pytest.approx(0.0, abs=1e-5)

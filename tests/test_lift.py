@@ -5,8 +5,11 @@ import pytest
 from sklearn.datasets import make_moons
 
 from stct import LabelCorrector, noise
+from stct.engine import Local
+from stct.given_labels import Labels
 from stct.lift import Lift, choose_lift, draw_frequencies, waves
 from stct.linear import CentredRows, RidgePath
+from stct.scoring import score
 
 
 def rings(n=2000, seed=0):
@@ -39,16 +42,16 @@ def test_waves_average_to_a_gaussian_kernel():
 def test_chosen_where_a_line_fails_and_not_where_it_does():
     X, given = rings()
     path, S = linear_scores(X, given, 2)
-    lift = choose_lift(path.rows[0 : len(X)], S, given, path.rows)
+    lift = choose_lift(path.rows[0 : len(X)], S, given, path)
     assert lift is not None
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 2000)
     blobs = rng.normal(size=(2000, 6)) + 1.5 * rng.normal(size=(3, 6))[truth]
     path, S = linear_scores(blobs, truth, 3)
-    assert choose_lift(path.rows[0 : len(blobs)], S, truth, path.rows) is None
+    assert choose_lift(path.rows[0 : len(blobs)], S, truth, path) is None
     noise_only = rng.integers(0, 3, 2000)
     path, S = linear_scores(blobs, noise_only, 3)
-    assert choose_lift(path.rows[0 : len(blobs)], S, noise_only, path.rows) is None
+    assert choose_lift(path.rows[0 : len(blobs)], S, noise_only, path) is None
 
 
 def test_same_columns_for_stored_and_for_new_rows():
@@ -78,3 +81,17 @@ def test_moons_with_names_for_labels():
     given = noise.symmetric(truth, 2, 0.3, np.random.default_rng(0)).labels
     corrector = LabelCorrector().fit(X, names[given])
     assert np.mean(corrector.labels_ == names[truth]) > 0.97
+
+
+def test_few_labels_among_very_many_rows_all_bear_witness():
+    rng = np.random.default_rng(0)
+    given = np.full(400_000, -1)
+    given[100:130] = np.arange(30) % 2
+    X = rng.normal(size=(len(given), 2)).astype(np.float32)
+    labels = Labels(given, np.zeros(len(given), dtype=bool), 2, Local())
+    scored = score(X, labels, lambda _: None, owned=False)
+    rows, said = scored.witnesses
+    np.testing.assert_array_equal(said, given[100:130])
+    known = X[100:130]
+    np.testing.assert_allclose(rows, known - known.mean(axis=0), atol=1e-5)
+    assert scored.path.rows.shape[1] <= 2 + 2 * 30 // 8  # few labels, few columns

@@ -165,7 +165,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             out-of-fold: a model that has seen a row's label repeats it.
         annotator : array-like of shape (C, C), optional
             ``transition_matrix_`` of an earlier fit of the same labels with other
-            features, for ``"loo"`` to start from.
+            features. Noise that it found is not put down to the features again.
         progress : callable, optional
             Called with the share of work done.
         """

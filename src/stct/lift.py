@@ -14,7 +14,7 @@ import numpy as np
 
 from stct.blocks import side_by_side
 from stct.engine import Computed, Engine, RowValues
-from stct.linear import CentredRows, Floats, RidgePath
+from stct.linear import Floats, RidgePath
 from stct.transition import Ints
 
 SAMPLE = 4096  # rows that decide
@@ -71,7 +71,7 @@ def draw_frequencies(X: Floats, weights: Floats, count: int) -> Floats:
     return np.asarray(drawn / median, dtype=np.float32)
 
 
-def choose_lift(X: Floats, S: Floats, given: Ints, rows: CentredRows) -> Lift | None:
+def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | None:
     """Give the columns that predict the given labels better than S alone, or None.
 
     Parameters
@@ -82,8 +82,8 @@ def choose_lift(X: Floats, S: Floats, given: Ints, rows: CentredRows) -> Lift | 
         Their leave-one-out scores by a linear model.
     given : ndarray of shape (t,)
         Their labels; all have one.
-    rows : CentredRows
-        How rows are centred.
+    path : RidgePath
+        Of the linear model: how rows are centred, how many have labels.
     """
     first, *finer = BANDWIDTHS
 
@@ -103,9 +103,9 @@ def choose_lift(X: Floats, S: Floats, given: Ints, rows: CentredRows) -> Lift | 
         if trial.gain < best.gain:
             break
         best = trial
-    count = _count(rows.shape[0], USED)
+    count = _count(path.num_labelled, USED)
     drawn = best.bandwidth * draw_frequencies(X, best.weights, count)
-    return Lift(rows.mean, rows.scale, drawn)
+    return Lift(path.rows.mean, path.rows.scale, drawn)
 
 
 class _Trial(NamedTuple):

@@ -55,7 +55,7 @@ def correct_labels(
     ``"loo"`` is closed-form and uses neither the generator nor the settings of the
     paper's random splits; ``"split"`` and ``"paper"`` differ in the step only (see
     `stct.correction`). Locked rows are certain and never move. ``annotator`` (C, C) is
-    a T from an earlier look at the same labels, for ``"loo"`` to start from.
+    a T from an earlier look at the same labels, which ``"loo"`` remembers.
     """
     if method == "loo":
         small = len(H) * H.shape[1] <= MAX_SORTED

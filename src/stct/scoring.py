@@ -48,14 +48,14 @@ def score(
     ridge = path.fit(Y, given)
     agreed = agreement(ridge.scores, given, engine)
     progress(0.3)
-    some = spread_rows(n, MAX_WITNESSES)
-    some = some[labelled[some]]
+    known = np.flatnonzero(labelled)  # there may be few of them among many rows
+    some = known[spread_rows(len(known), MAX_WITNESSES)]
     rows = path.rows
     X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
     witnesses = X, labels.given[some]
     few = slice(None, None, -(-len(some) // LIFT_ROWS))
     S = engine.take(ridge.scores, some[few])
-    lift = choose_lift(X[few], S, labels.given[some[few]], rows)
+    lift = choose_lift(X[few], S, labels.given[some[few]], path)
     if lift is not None:
         lifted = RidgePath(lift.rows(rows, engine), labelled, engine=engine)
         again = lifted.fit(Y, given)
