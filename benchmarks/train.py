@@ -26,8 +26,8 @@ import torch.nn.functional as F  # noqa: N812
 from lightning_fabric import Fabric
 
 from stct.train import networks, srl
-from stct.train.config import preset
 from stct.train.images import Images
+from stct.train.presets import preset
 from stct.train.selection import neighbor_labels
 from stct.train.state import State, generator_at
 

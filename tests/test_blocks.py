@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from stct.blocks import TILE, map_tiles
+from stct.blocks import TILE, map_tiles, side_by_side
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])
@@ -24,3 +24,9 @@ def test_an_error_in_a_tile_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="0"):
         list(map_tiles(fail, 5 * TILE, num_threads=2))
+
+
+def test_side_by_side_is_map_in_order():
+    assert side_by_side(pow, (2, 3, 4), (5, 2, 1)) == [32, 9, 4]
+    with pytest.raises(ZeroDivisionError):
+        side_by_side(lambda x: 1 / x, (1, 0))

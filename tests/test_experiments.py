@@ -307,9 +307,10 @@ def test_training_cells_call_the_command_and_share_simclr(tmp_path, monkeypatch)
 
 def test_every_variant_is_a_setting_that_training_has():
     config = pytest.importorskip("stct.train.config")
+    presets = pytest.importorskip("stct.train.presets")
     for settings in [*training.VARIANTS.values(), training.SIMCLR]:
-        config.override(config.preset("tiny"), settings)
-    assert set(training.PRESETS.values()) <= set(config.PRESETS)
+        config.override(presets.preset("tiny"), settings)
+    assert set(training.PRESETS.values()) <= set(presets.PRESETS)
 
 
 def test_cells_of_the_paper_are_all_there():

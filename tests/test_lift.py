@@ -81,6 +81,16 @@ def test_moons_with_names_for_labels():
     given = noise.symmetric(truth, 2, 0.3, np.random.default_rng(0)).labels
     corrector = LabelCorrector().fit(X, names[given])
     assert np.mean(corrector.labels_ == names[truth]) > 0.97
+    assert any("not linear" in note for note in corrector.notes_)
+
+
+def test_labels_by_chance_are_left_alone_with_few_rows_and_many():
+    for n in (30, 300, 3000):
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            X, given = rng.normal(size=(n, 3)), rng.integers(0, 2, n)
+            labels = LabelCorrector().fit(X, given).labels_
+            assert np.mean(labels != given) < 0.02
 
 
 def test_few_labels_among_very_many_rows_all_bear_witness():

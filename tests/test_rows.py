@@ -142,3 +142,15 @@ def test_nan_is_named_with_its_shard_and_row(tmp_path):
     rows, _ = open_folder(folder, column=None, id_column=None)
     with pytest.raises(ValueError, match=r"row 800 \(part-2.npy, row 99\)"):
         LabelCorrector().fit(rows, Y)
+
+
+@pytest.mark.parametrize(("n", "count"), [(10, 100), (100, 100), (100_000, 4096)])
+def test_rows_from_all_over_come_in_order_and_once(n, count):
+    rows = engine.spread_rows(n, count)
+    assert np.all(np.diff(rows) > 0)
+    assert rows[0] == 0
+    assert rows[-1] == n - 1
+    assert len(rows) <= count
+    if n > count:
+        share = np.bincount(rows * 8 // n, minlength=8) / len(rows)
+        assert np.all(np.abs(share - 1 / 8) < 0.05)

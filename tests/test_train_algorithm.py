@@ -192,3 +192,26 @@ def test_cosine_rate_falls_to_zero_over_all_rounds(data):
     assert rates[0] == CONFIG.srl.learning_rate
     assert all(a > b for a, b in zip(rates, rates[1:], strict=False))
     assert rates[-1] < 0.01 * rates[0]
+
+
+def test_a_sharper_target_alone_changes_the_consistency_loss(data):
+    images, _, given = data
+    fabric = Fabric(accelerator="cpu", devices=1)
+    losses = {}
+    for sharp in (0.1, 0.05):
+        settings = replace(CONFIG.srl, target_temperature=sharp)
+        state, pixels = start(images, CONFIG, fabric)
+        state.labels, state.clean = given, np.ones(len(given), dtype=bool)
+        batch = srl.draw_batch(
+            pixels,
+            srl.Rows.of(state),
+            settings,
+            CONFIG.augment,
+            generator_at(0, "srl", 1, 0),
+            fabric,
+        )
+        state.module.eval()
+        losses[sharp] = srl.forward(state.module, batch, settings)
+    assert losses[0.05].labeled == losses[0.1].labeled
+    assert losses[0.05].unlabeled == losses[0.1].unlabeled
+    assert losses[0.05].consistency != losses[0.1].consistency

@@ -5,7 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from stct.train.config import PRESETS, from_dict, override, preset, settings
+from stct.train.config import from_dict, override, settings
+from stct.train.presets import PRESETS, preset
 
 
 def test_the_papers_settings():

@@ -146,3 +146,10 @@ def test_features_that_fool_a_line_do_little_harm(rate):
         given = noise.symmetric(truth, 4, rate, np.random.default_rng(seed)).labels
         right = np.mean(LabelCorrector().fit(X, given).labels_ == truth)
         assert right > np.mean(given == truth) - 0.02
+
+
+def test_it_is_said_when_the_views_were_believed():
+    X, truth = clusters_of_mixed_classes(0)
+    given = noise.symmetric(truth, 4, 0.5, np.random.default_rng(0)).labels
+    notes = LabelCorrector().fit(X, given).notes_
+    assert any("separate views" in note for note in notes)

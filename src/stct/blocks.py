@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 TILE = 8192  # rows; enough to make Python free, few enough for the cache
 
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 
 def single_blas_thread() -> AbstractContextManager[Any]:
@@ -78,6 +79,14 @@ def side_by_side(
     # Not the pool of `map_tiles`: the calls may use that themselves.
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(function, *arguments))
+
+
+def at_once(
+    one: Callable[[], Result], other: Callable[[], Other]
+) -> tuple[Result, Other]:
+    """Call both, in threads."""
+    first, second = side_by_side(lambda task: task(), (one, other))
+    return first, second
 
 
 @cache

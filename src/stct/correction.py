@@ -91,6 +91,7 @@ class Correction(NamedTuple):
     model: Model | None  # for new rows
     num_rounds: int  # splits, or refits
     stop: str  # why it ended, see `LabelCorrector.termination_condition_`
+    notes: tuple[str, ...] = ()  # what a person should know of how it was found
 
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c."""

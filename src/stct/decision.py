@@ -104,4 +104,4 @@ def describe_result(
             "(the annotator's most common label for them is another one); their "
             f"rows abstain: {few(failed)}"
         )
-    return notes
+    return [*notes, *result.notes]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stct.blocks import at_once
 from stct.correction import ConstantModel, Correction
 from stct.engine import RowValues
 from stct.given_labels import Labels, some_rows
@@ -26,7 +27,7 @@ from stct.log_odds import (
     fit_log_odds,
 )
 from stct.probabilities import one_hot, softmax
-from stct.score_space import choose
+from stct.score_space import ScoreFit, choose
 from stct.scoring import agreement, score
 from stct.transition import is_learnable, posterior
 from stct.views import least_quality
@@ -56,13 +57,22 @@ def correct_by_leave_one_out(
     index = some_rows(n)
     sample = labels.some(index)
     S = engine.take(ridge.scores, index)
-    chosen = choose(S, sample.given, sample.locked, annotator)
-    if chosen is None:
+
+    def explain() -> tuple[ScoreFit, LogOdds, Floats] | None:
+        chosen = choose(S, sample.given, sample.locked, annotator)
+        return chosen and (chosen, *fit_annotator(S, sample, chosen))
+
+    def bound() -> float:
+        return least_quality(*scored.witnesses, labels.num_classes)
+
+    # Few rows each: a thread each is all that they can use.
+    explained, least = at_once(explain, bound)
+    if explained is None:
         return nothing_learnt(labels)
-    progress(0.4)
-    odds, T = fit_annotator(S, sample, chosen)
-    least = least_quality(*scored.witnesses, labels.num_classes)
-    odds, T = believe_views(S, sample, chosen, odds, T, least)
+    chosen, odds, T = explained
+    odds, believed = believe_views(S, sample, chosen, odds, T, least)
+    notes = describe_fit(scored.lift, held=believed is not T)
+    T = believed
     progress(0.5)
     stop = "max_rounds"
     for refit in range(1, MAX_REFITS + 1):
@@ -91,7 +101,24 @@ def correct_by_leave_one_out(
         model,
         refit,
         stop,
+        notes,
     )
+
+
+def describe_fit(lift: Lift | None, *, held: bool) -> tuple[str, ...]:
+    """Say where the features were not enough as they are."""
+    notes = []
+    if lift is not None:
+        notes.append(
+            f"{2 * lift.frequencies.shape[1]} columns that are not linear in the "
+            "embeddings were added, because they predict the given labels better"
+        )
+    if held:
+        notes.append(
+            "the fit alone would call more labels wrong; two separate views of the "
+            "features speak better of them, and were believed"
+        )
+    return tuple(notes)
 
 
 def clean_targets(

@@ -3,7 +3,8 @@
 Read `algorithm.py` first; it is the paper's Algorithm 1 on one screen.
 """
 
-from stct.train.config import Config, preset
+from stct.train.config import Config
 from stct.train.model import STCT
+from stct.train.presets import preset
 
 __all__ = ["STCT", "Config", "preset"]

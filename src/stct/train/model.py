@@ -12,11 +12,11 @@ from stct.estimator import LabelCorrector
 from stct.labels import encode
 from stct.train.algorithm import fit_corrector, starting_labels
 from stct.train.config import Config
-from stct.train.config import preset as find_preset
 from stct.train.images import Images, images_and_labels
 from stct.train.inference import embed, predict
 from stct.train.model_file import About, load_model, save_model
 from stct.train.networks import Network
+from stct.train.presets import preset as find_preset
 from stct.train.training import Progress, Task, check_classes, make_fabric, train
 
 

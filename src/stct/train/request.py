@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from stct.data.columns import as_targets
 from stct.data.images import ImageSet, LazyImages, read_images
 from stct.labels import EncodedLabels
-from stct.train.config import Config, from_dict, override, preset
+from stct.train.config import Config, from_dict, override
 from stct.train.model_file import About, start_from
+from stct.train.presets import preset
 from stct.train.runs import CONFIG, Run
 from stct.train.training import Task, check_classes
 
