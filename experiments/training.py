@@ -47,7 +47,8 @@ LOSSES = {
 }
 MAIN = {
     "STCT": [],
-    "STCT split": ["correct.method=split"],  # the paper's own loop
+    # The paper's own loop, whose scores are no probabilities.
+    "STCT split": ["correct.method=split", "srl.soft_labels=false"],
     # The same network and as many images, taught the given labels as they are.
     "Cross-Entropy": [
         "pretrain.epochs=0",

@@ -105,6 +105,28 @@ def test_validation_rows_are_never_taught(data):
         assert not done.clean[hidden].any()
 
 
+def test_what_is_taught_is_what_nmc_believes(data):
+    images, _, given = data
+    state, finished, *_ = run(images, given, CONFIG)
+    assert state.soft.shape == (len(given), 4)
+    np.testing.assert_allclose(state.soft.sum(axis=1), 1.0, atol=1e-5)
+    assert np.mean(state.soft.argmax(axis=1) == finished[-1].labels) > 0.95
+    assert srl.Rows.of(state).labels.shape == (len(given), 4)
+    hard = replace(CONFIG, srl=replace(CONFIG.srl, soft_labels=False))
+    state, finished, *_ = run(images, given, hard)
+    assert state.soft is None
+    np.testing.assert_array_equal(srl.Rows.of(state).labels, finished[-1].labels)
+
+
+def test_where_nothing_is_learnt_the_labels_are_taught(data):
+    images, _, given = data
+    rng = np.random.default_rng(0)
+    static = rng.integers(0, 255, images.shape).astype(np.uint8)
+    state, finished, *_ = run(static, given, CONFIG)
+    np.testing.assert_array_equal(finished[0].labels, given)
+    assert state.soft is None
+
+
 def test_without_nmc_the_given_labels_stay(data):
     images, _, given = data
     config = replace(

@@ -36,6 +36,18 @@ def test_eq_11_is_the_mean_cross_entropy(generator):
     assert losses.labeled(logits, labels).item() == pytest.approx(sum(naive) / 5)
 
 
+def test_eq_11_takes_distributions_too(generator):
+    logits = torch.randn(6, 4, generator=generator)
+    soft = torch.rand(6, 4, generator=generator).softmax(dim=1)
+    expected = -(soft * logits.log_softmax(dim=1)).sum(dim=1).mean()
+    torch.testing.assert_close(losses.labeled(logits, soft), expected)
+    labels = torch.arange(6) % 4
+    one_hot = torch.eye(4)[labels]
+    torch.testing.assert_close(
+        losses.labeled(logits, one_hot), losses.labeled(logits, labels)
+    )
+
+
 def test_eq_12_counts_sure_samples_only_and_divides_by_all(generator):
     weak, strong = 4 * randn(generator, 6, 3), randn(generator, 6, 3)
     total = 0.0

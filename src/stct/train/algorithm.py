@@ -84,16 +84,23 @@ def _correct_and_select(
             return
         state.frozen = deepcopy(state.network)
     H = embed(state.network, images, fabric)  # (n, d)
-    labels = clean = annotator = None
+    found, clean = Corrected(given, None, None), None
     if fabric.global_rank == 0:
-        labels = given
         if config.correct.enabled:
-            labels, annotator = correct(H, given, state, config, seed)
-        clean = trusted_rows(H, labels, config, state.round, fabric)
+            found = correct(H, given, state, config, seed)
+        clean = trusted_rows(H, found.labels, config, state.round, fabric)
         clean[hidden] = False
-    state.labels, state.clean, state.annotator = fabric.broadcast(
-        (labels, clean, annotator)
+    (state.labels, state.soft, state.annotator), state.clean = fabric.broadcast(
+        (found, clean)
     )
+
+
+class Corrected(NamedTuple):
+    """What NMC says of all rows."""
+
+    labels: NDArray[np.intp]  # (n,)
+    soft: NDArray[np.float32] | None  # (n, C) Pr[clean | x, given], if to be taught
+    annotator: NDArray[np.floating] | None  # T (C, C), if there is any
 
 
 def correct(
@@ -102,14 +109,20 @@ def correct(
     state: State,
     config: Config,
     seed: int,
-) -> tuple[NDArray[np.intp], NDArray[np.floating] | None]:
-    """NMC, Eqs. (6)-(9): corrected labels (n,), and the annotator as it seems."""
+) -> Corrected:
+    """NMC, Eqs. (6)-(9): corrected labels, and the annotator as it seems."""
     start = starting_labels(given, state, config)
     y = [None if label < 0 else int(label) for label in start]
     corrector = fit_corrector(H, y, state, config, seed)
     labels = np.asarray(corrector.labels_, dtype=np.intp)
-    learnt = corrector.termination_condition_ != "nothing_learnt"
-    return labels, corrector.transition_matrix_ if learnt else state.annotator
+    if corrector.termination_condition_ == "nothing_learnt":
+        return Corrected(labels, None, state.annotator)
+    soft, known = None, corrector.label_distributions_
+    # Of very many classes only the probable ones are known: then labels must do.
+    if config.srl.soft_labels and isinstance(known, np.ndarray):
+        soft = np.zeros((len(H), int(given.max()) + 1), dtype=np.float32)
+        soft[:, np.asarray(corrector.classes_, dtype=np.intp)] = known
+    return Corrected(labels, soft, corrector.transition_matrix_)
 
 
 def starting_labels(

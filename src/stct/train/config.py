@@ -119,6 +119,8 @@ class SRL:
     # Of the weak view's similarities. The paper's is tau too; less keeps all
     # similarities from becoming equal, which satisfies Eq. (14) as well.
     target_temperature: float = 0.1
+    # Eq. (11) is taught Pr[clean | x, given]; false: the most probable label.
+    soft_labels: bool = True
     labeled_weight: float = 1.0  # 0 leaves the loss out
     unlabeled_weight: float = 1.0
     consistency_weight: float = 1.0

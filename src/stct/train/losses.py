@@ -51,7 +51,7 @@ def labeled_only(logits: Tensor, labels: Tensor) -> SRLLoss:
 def labeled(logits: Tensor, labels: Tensor) -> Tensor:
     """Eq. (11): mean cross-entropy of weakly augmented selected samples.
 
-    logits (b, C), labels (b,) whole numbers.
+    logits (b, C); labels (b,) whole numbers, or distributions (b, C).
     """
     return F.cross_entropy(logits, labels)
 

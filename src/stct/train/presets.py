@@ -9,7 +9,7 @@ def _tiny() -> Config:
         encoder=Encoder(depth=10, width=1, projection=64),
         augment=Augment(flip=False, magnitude=0.5, cutout=0.25, min_crop=0.4),
         pretrain=Pretrain(epochs=60, batch_size=256, learning_rate=0.3),
-        select=Select(num_neighbors=40, keep_per_round=0.3),
+        select=Select(num_neighbors=40, keep_per_round=0.5),
         srl=SRL(
             steps=200,
             unlabeled_batch_size=128,
@@ -26,13 +26,16 @@ def _cpu() -> Config:
         encoder=Encoder(depth=10, width=2, stem_stride=2),
         # Smaller views are nearly twice as fast: twice the epochs.
         pretrain=Pretrain(epochs=80, batch_size=256, learning_rate=0.3, size=0.75),
-        select=Select(num_neighbors=200, keep_per_round=0.2),
+        # Few images: all soft labels are worth more than the surest of them.
+        select=Select(num_neighbors=200, keep_per_round=0.5),
         srl=SRL(
-            steps=600,
-            unlabeled_batch_size=128,
-            num_anchors=128,
+            steps=500,
+            batch_size=128,
+            unlabeled_batch_size=64,
+            num_anchors=64,
             learning_rate=0.03,
             target_temperature=0.05,
+            consistency_weight=0.2,
         ),
     )
 

@@ -217,6 +217,9 @@ def environment() -> dict[str, Any]:
     }
 
 
+_ARRAYS = ("labels", "soft", "clean", "annotator")  # of a State
+
+
 def _tensors(state: State) -> dict[str, Tensor]:
     tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
     if state.frozen is not None:
@@ -225,12 +228,9 @@ def _tensors(state: State) -> dict[str, Tensor]:
         for i, memory in state.optimizer.state_dict()["state"].items():
             if memory["momentum_buffer"] is not None:
                 tensors[f"momentum.{i}"] = memory["momentum_buffer"]
-    if state.labels is not None:
-        tensors["labels"] = torch.from_numpy(state.labels)
-    if state.clean is not None:
-        tensors["clean"] = torch.from_numpy(state.clean)
-    if state.annotator is not None:
-        tensors["annotator"] = torch.from_numpy(state.annotator)
+    for name in _ARRAYS:
+        if getattr(state, name) is not None:
+            tensors[name] = torch.from_numpy(getattr(state, name))
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
@@ -243,7 +243,7 @@ def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) ->
     state.phase = place["phase"]
     state.round, state.step = int(place["round"]), int(place["step"])
     state.momentum = {int(i): t for i, t in _part(tensors, "momentum.").items()}
-    for name in ("labels", "clean", "annotator"):
+    for name in _ARRAYS:
         setattr(state, name, tensors[name].numpy() if name in tensors else None)
 
 

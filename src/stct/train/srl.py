@@ -87,7 +87,7 @@ class Rows(NamedTuple):
 
     labeled: Tensor
     unlabeled: Tensor
-    labels: Tensor  # (n,)
+    labels: Tensor  # (n,), or distributions (n, C)
 
     @classmethod
     def of(cls, state: State) -> "Rows":
@@ -99,7 +99,7 @@ class Rows(NamedTuple):
         return cls(
             clean.nonzero().flatten(),
             rest if len(rest) else torch.arange(len(clean)),  # all selected: all again
-            torch.from_numpy(state.labels),
+            torch.from_numpy(state.labels if state.soft is None else state.soft),
         )
 
 
@@ -107,7 +107,7 @@ class Batch(NamedTuple):
     """What one step sees; images are floats (b, c, h, w)."""
 
     labeled: Tensor  # weak views of selected samples
-    labels: Tensor  # (b,)
+    labels: Tensor  # (b,) or (b, C)
     weak: Tensor  # of unlabelled samples
     strong: Tensor  # of the same
     anchors: Tensor  # X_Con, weak views of M unlabelled samples

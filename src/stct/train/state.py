@@ -30,6 +30,7 @@ class State:
     optimizer: torch.optim.Optimizer | None = None
     momentum: dict[int, Tensor] = field(default_factory=dict)  # read for the optimizer
     labels: NDArray[np.intp] | None = None  # (n,) of this round, corrected
+    soft: NDArray[np.float32] | None = None  # (n, C) their distributions, if used
     clean: NDArray[np.bool_] | None = None  # (n,) selected in this round
     annotator: NDArray[np.floating] | None = None  # T (C, C) of the last correction
     frozen: Network | None = None  # without SRL: the network that NMC sees
