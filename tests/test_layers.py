@@ -17,6 +17,7 @@ RANK = {
     "rows": 0,
     "engine": 0.5,
     "on_ray": 0.7,
+    "centred": 0.7,
     "linear": 1,
     "transition": 1,
     "probabilities": 1.5,

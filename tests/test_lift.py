@@ -5,10 +5,11 @@ import pytest
 from sklearn.datasets import make_moons
 
 from stct import LabelCorrector, noise
+from stct.centred import CentredRows
 from stct.engine import Local
 from stct.given_labels import Labels
 from stct.lift import Lift, choose_lift, draw_frequencies, waves
-from stct.linear import CentredRows, RidgePath
+from stct.linear import RidgePath
 from stct.scoring import score
 
 

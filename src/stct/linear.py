@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.blocks import TILE, map_tiles
+from stct.blocks import TILE
+from stct.centred import CentredRows, scale_of
 from stct.engine import Computed, Engine, Local, RowValues
 
 Floats = NDArray[np.floating]
@@ -67,41 +68,6 @@ class RidgeFit(NamedTuple):
     strength: float  # in units of the mean eigenvalue
 
 
-class CentredRows:
-    """Rows of H as ``(H[i:j] - mean) * scale``, made when they are asked for.
-
-    ``centre_in_place`` makes all of them at once and gives H up for it.
-    """
-
-    def __init__(self, H: RowValues, mean: Floats, scale: float) -> None:
-        # float16 and integers are widened, float64 keeps its precision.
-        self.dtype = np.result_type(H.dtype, np.float32)
-        self.shape = H.shape
-        self.mean = np.asarray(mean, dtype=self.dtype)
-        self.scale = scale  # a power of two
-        self._H: Any = H
-        self._is_centred = False
-
-    def centre_in_place(self, num_threads: int | None) -> None:
-        """Change H itself: a fit reads the rows many times, and a copy costs memory."""
-
-        def centre(rows: slice) -> None:
-            self._H[rows] = self[rows]
-
-        for _ in map_tiles(centre, self.shape[0], num_threads=num_threads):
-            pass
-        self._is_centred = True
-
-    def __getitem__(self, rows: slice) -> Floats:
-        H: Floats = np.asarray(self._H[rows], dtype=self.dtype)
-        if self._is_centred:
-            return H
-        centred: Floats = H - self.mean
-        if self.scale != 1.0:
-            centred *= self.scale
-        return centred
-
-
 class RidgePath:
     """Ridge regression on fixed rows: factor once, fit any soft labels.
 
@@ -143,17 +109,15 @@ class RidgePath:
         self.num_labelled = int(labelled.sum())
         start = int(np.argmax(labelled))
         first = H[start : min(start + TILE, self._num_rows)]
-        self.rows = CentredRows(H, first[0], _scale(first - first[0]))
+        self.rows = CentredRows(H, first[0], scale_of(first - first[0]))
         if H.shape[1] > self.num_labelled:
             mean, self.values, self.vectors = self._axes_of_few_rows(H, labelled)
         else:
             mean, self.values, self.vectors = self._axes_of_many_rows()
         self.rows = CentredRows(H, mean, self.rows.scale)
-        if owned:
-            self.rows.centre_in_place(getattr(self._engine, "num_threads", None))
         unit = float(self.values.mean()) if len(self.values) else 1.0
         self._ridges = np.array(STRENGTHS) * unit  # (L,)
-        self._leverage = self._leverages()  # (n, L)
+        self._leverage = self._leverages(owned)  # (n, L)
 
     def fit(
         self,
@@ -222,7 +186,7 @@ class RidgePath:
         def moments(rows: slice) -> tuple[Floats, Floats]:
             H = centred[rows]
             H = H if everything else H[labelled[rows]]
-            return H.sum(axis=0, dtype=np.float64), H.T @ H
+            return np.ones(len(H), H.dtype) @ H, H.T @ H
 
         total, G = self._engine.sum(moments, self._num_rows)
         offset = total / self.num_labelled
@@ -242,21 +206,27 @@ class RidgePath:
         real = values > _cutoff(values, self.rows.dtype)
         return mean, values[real], Vt[real].T
 
-    def _leverages(self) -> Any:
-        """Diagonal of the hat matrix for each strength; 0 in rows not learnt from."""
+    def _leverages(self, owned: bool) -> Any:
+        """Diagonal of the hat matrix for each strength; 0 in rows not learnt from.
+
+        This pass visits every row once: rows that are ours stay centred after it.
+        """
         centred, labelled = self.rows, self._labelled
+        read = centred.settle if owned else centred.__getitem__
         V = self.vectors.astype(self.rows.dtype)
         D = 1.0 / (self.values[:, None] + self._ridges)  # (rank, L)
         D = D.astype(self.rows.dtype)
 
         def leverage(rows: slice) -> Floats:
-            Z = centred[rows] @ V
+            Z = read(rows) @ V
             np.square(Z, out=Z)
             out = np.minimum(Z @ D, MOST_LEVERAGE)
             out[~labelled[rows]] = 0.0
             return np.asarray(out, dtype=centred.dtype)
 
-        return self._engine.rows(leverage, self._num_rows)
+        result = self._engine.rows(leverage, self._num_rows)
+        centred.settled = owned
+        return result
 
     def _label_mean(self, Y: RowValues) -> Floats:
         """Mean of the labelled rows of Y, (C,)."""
@@ -310,14 +280,6 @@ class RidgePath:
             return np.asarray(F)
 
         return predict
-
-
-def _scale(differences: Floats) -> float:
-    """Give a power of two that keeps squares in range; 1 for all ordinary data."""
-    spread = float(np.abs(np.asarray(differences, dtype=np.float64)).max(initial=0.0))
-    if spread == 0.0 or 1e-12 < spread < 1e12:
-        return 1.0
-    return float(2.0 ** -np.floor(np.log2(spread)))
 
 
 def _cutoff(values: Floats, dtype: np.dtype[Any]) -> float:
