@@ -47,7 +47,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     val_ratio, step_size, agreement, coverage : float
         The paper's r, eta, delta and beta; used by ``"split"`` and ``"paper"`` only.
     n_jobs : int, optional
-        Threads; None and -1 mean all cores. Never changes the result.
+        Threads of the passes over rows; None and -1 mean all cores. Never changes the
+        result. (Two short steps on a few thousand rows run beside each other anyway.)
     engine : {"local", "ray"} or engine, default="local"
         Where rows are worked on: threads of this process, or the tasks of a Ray
         cluster (`stct.on_ray.RayEngine` takes its address). Never changes the result.
