@@ -154,3 +154,14 @@ def test_rows_from_all_over_come_in_order_and_once(n, count):
     if n > count:
         share = np.bincount(rows * 8 // n, minlength=8) / len(rows)
         assert np.all(np.abs(share - 1 / 8) < 0.05)
+
+
+def test_rows_that_were_sent_notice_a_new_file(tmp_path):
+    path = tmp_path / "H.npy"
+    np.save(path, np.zeros((50, 3), np.float32))
+    rows = pickle.dumps(open_npy([path]))
+    for _ in range(2):  # the second finds the map of the first
+        np.testing.assert_array_equal(pickle.loads(rows)[0:50], np.zeros((50, 3)))
+    path.unlink()
+    np.save(path, np.ones((50, 3), np.float32))
+    np.testing.assert_array_equal(pickle.loads(rows)[0:50], np.ones((50, 3)))

@@ -1,5 +1,9 @@
-"""Rows of embeddings, centred and scaled, without a second copy of them."""
+"""Rows of embeddings, centred and scaled, without a second copy of them.
 
+Legend: t rows of a tile, d columns, m columns of a product.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +12,8 @@ from numpy.typing import NDArray
 from stct.engine import RowValues
 
 Floats = NDArray[np.floating]
+
+PIECE = 2**19  # numbers; a copy of so many is still in the cache when it is used
 
 
 class CentredRows:
@@ -35,13 +41,60 @@ class CentredRows:
         return H
 
     def __getitem__(self, rows: slice) -> Floats:
-        H: Floats = np.asarray(self._H[rows], dtype=self.dtype)
+        return self.centre(self._H[rows])
+
+    def as_they_are(self, rows: slice) -> Floats:
+        """Give rows before they are centred, or after, if H itself was."""
+        return np.asarray(self._H[rows])
+
+    def centre(self, H: Floats) -> Floats:
+        """Centre rows that are as they are."""
+        H = np.asarray(H, dtype=self.dtype)
         if self.settled:
             return H
         centred: Floats = H - self.mean
         if self.scale != 1.0:
             centred *= self.scale
         return centred
+
+
+class Tile:
+    """The rows of one tile; products take a few of them at a time.
+
+    Parameters
+    ----------
+    X : CentredRows or other values of rows
+    rows : slice
+    stride : int
+        Every so many rows only.
+    """
+
+    def __init__(self, X: RowValues, rows: slice, *, stride: int = 1) -> None:
+        self._centred = X if isinstance(X, CentredRows) else None
+        read = X[rows] if self._centred is None else self._centred.as_they_are(rows)
+        self._rows: Floats = read[::stride]  # read once, whatever that costs
+
+    def __iter__(self) -> Iterator[tuple[slice, Floats]]:
+        count, columns = self._rows.shape
+        step = max(1, PIECE // max(columns, 1))
+        for start in range(0, count, step):
+            part = slice(start, min(start + step, count))
+            H = self._rows[part]
+            yield part, H if self._centred is None else self._centred.centre(H)
+
+    def times(self, W: Floats) -> Floats:
+        """Give W X' for W (m, d), class-major: (m, t)."""
+        out = np.empty((len(W), len(self._rows)), W.dtype)
+        for part, X in self:
+            np.matmul(W, np.asarray(X, dtype=W.dtype).T, out=out[:, part])
+        return out
+
+    def weighted_sum(self, A: Floats) -> Floats:
+        """Give A X for A (m, t), (m, d)."""
+        total = np.zeros((len(A), self._rows.shape[1]), A.dtype)
+        for part, X in self:
+            total += A[:, part] @ np.asarray(X, dtype=A.dtype)
+        return total
 
 
 def scale_of(differences: Floats) -> float:

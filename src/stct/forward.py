@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from stct.centred import Tile
 from stct.engine import Engine, Local, RowValues
 from stct.linear import Floats
 from stct.transition import Ints
@@ -138,10 +139,10 @@ class ForwardModel:
         weights, said = _working(W), self._said_table(T)
 
         def tile(rows: slice) -> tuple[float, Floats, Floats]:
-            U = self._read(rows)
+            U = Tile(self._U, rows)
             seen = self._explain(U, weights, said, rows)
             counts = seen.counts(C) if count else np.zeros((C, C))
-            return seen.log_likelihood(), seen.pull() @ U, counts
+            return seen.log_likelihood(), U.weighted_sum(seen.pull()), counts
 
         total = self._engine.sum(tile, self._num_rows, wide=self._wide)
         return Sums(float(total[0]), total[1].T, total[2])
@@ -151,7 +152,7 @@ class ForwardModel:
         weights, said = _working(W), self._said_table(T)
 
         def tile(rows: slice) -> Floats:
-            seen = self._explain(self._read(rows), weights, said, rows)
+            seen = self._explain(Tile(self._U, rows), weights, said, rows)
             return seen.in_row_order(seen.row_log_likelihood())
 
         return self._engine.take(self._engine.rows(tile, self._num_rows), None)
@@ -161,7 +162,7 @@ class ForwardModel:
         weights = _working(W)
 
         def tile(rows: slice) -> Floats:
-            return self._logits(self._read(rows), weights, rows).T
+            return self._logits(Tile(self._U, rows), weights, rows).T
 
         return self._engine.rows(tile, self._num_rows)
 
@@ -170,11 +171,11 @@ class ForwardModel:
         weights, said = _working(W), self._said_table(T)
 
         def features_only(rows: slice) -> Floats:
-            seen = self._explain(self._read(rows), weights, said, rows)
+            seen = self._explain(Tile(self._U, rows), weights, said, rows)
             return seen.in_row_order(seen.E / seen.norm).T
 
         def with_labels(rows: slice) -> Floats:
-            return self._explain(self._read(rows), weights, said, rows).posterior().T
+            return self._explain(Tile(self._U, rows), weights, said, rows).posterior().T
 
         return tuple(
             self._engine.rows(tile, self._num_rows)
@@ -187,20 +188,14 @@ class ForwardModel:
         table = np.concatenate([T.T, np.ones((1, C)), np.eye(C)])
         return np.stack([table, np.ones_like(table)], axis=2).astype(np.float32)
 
-    def _read(self, rows: slice) -> Floats:
-        """Features of one tile, (t, k) float32."""
-        return np.asarray(self._U[rows], dtype=np.float32)
-
-    def _logits(self, U: Floats, weights: Floats, rows: slice) -> Floats:
+    def _logits(self, U: Tile, weights: Floats, rows: slice) -> Floats:
         """Logits of one tile, (C, t) float32."""
-        logits = weights @ U.T
+        logits = U.times(weights)
         if self._offset is not None:
             logits += self._offset[rows].T
         return np.asarray(logits)
 
-    def _explain(
-        self, U: Floats, weights: Floats, said: Floats, rows: slice
-    ) -> "_Seen":
+    def _explain(self, U: Tile, weights: Floats, said: Floats, rows: slice) -> "_Seen":
         """Softmax and likelihood of one tile."""
         E = self._logits(U, weights, rows)
         E -= E.max(axis=0)

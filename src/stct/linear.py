@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.blocks import TILE
-from stct.centred import CentredRows, scale_of
+from stct.centred import CentredRows, Tile, scale_of
 from stct.engine import Computed, Engine, Local, RowValues
 
 Floats = NDArray[np.floating]
@@ -212,17 +212,21 @@ class RidgePath:
         This pass visits every row once: rows that are ours stay centred after it.
         """
         centred, labelled = self.rows, self._labelled
-        read = centred.settle if owned else centred.__getitem__
         V = self.vectors.astype(self.rows.dtype)
         D = 1.0 / (self.values[:, None] + self._ridges)  # (rank, L)
         D = D.astype(self.rows.dtype)
 
         def leverage(rows: slice) -> Floats:
-            Z = read(rows) @ V
-            np.square(Z, out=Z)
-            out = np.minimum(Z @ D, MOST_LEVERAGE)
+            out = np.empty((rows.stop - rows.start, D.shape[1]), centred.dtype)
+            here = slice(0, len(out))
+            tile = Tile(centred.settle(rows), here) if owned else Tile(centred, rows)
+            for part, X in tile:
+                Z = X @ V
+                np.square(Z, out=Z)
+                np.matmul(Z, D, out=out[part])
+            np.minimum(out, MOST_LEVERAGE, out=out)
             out[~labelled[rows]] = 0.0
-            return np.asarray(out, dtype=centred.dtype)
+            return out
 
         result = self._engine.rows(leverage, self._num_rows)
         centred.settled = owned
@@ -245,7 +249,7 @@ class RidgePath:
         def product(rows: slice) -> tuple[Floats]:
             Yc = (Y[rows] - label_mean).astype(centred.dtype)
             Yc *= labelled[rows][:, None]
-            return (Yc.T @ centred[rows],)
+            return (Tile(centred, rows).weighted_sum(Yc.T),)
 
         return np.asarray(self._engine.sum(product, self._num_rows)[0].T)
 
@@ -257,16 +261,16 @@ class RidgePath:
         stride: int = 1,
     ) -> Callable[[slice], Floats]:
         """Leave-one-out predictions (F - l Y) / (1 - l) of a tile, (models, t, C)."""
-        W = np.concatenate([weights for weights, _ in models], axis=1)  # (d, models C)
-        W = W.astype(self.rows.dtype)
+        W = np.concatenate([weights.T for weights, _ in models])  # (models C, d)
+        W = np.ascontiguousarray(W, dtype=self.rows.dtype)
         strengths = [index for _, index in models]
         mean = label_mean.astype(self.rows.dtype)
         n = mean.dtype.type(self.num_labelled)
         centred, leverages, labelled = self.rows, self._leverage, self._labelled
 
         def predict(rows: slice) -> Floats:
-            F = centred[rows][::stride] @ W
-            F = F.reshape(len(F), len(models), -1).swapaxes(0, 1)
+            F = Tile(centred, rows, stride=stride).times(W)
+            F = F.reshape(len(models), -1, F.shape[1]).swapaxes(1, 2)
             # Left out of the weights and of the means that the others are centred by,
             # a row has leverage l + 1/n. The label mean alone is that of all rows.
             known = labelled[rows][::stride, None]

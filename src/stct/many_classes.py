@@ -224,7 +224,7 @@ def find_annotator(
     learn, test = slice(0, None, 2), slice(1, None, 2)
     starts = (anchor_transition(S[learn], given[learn]), symmetric_transition(0.9, C))
     fits = [_climb(S[learn], given[learn], T) for T in starts]
-    tests = [_log_likelihood(S[test], given[test], fit) for fit in fits]
+    tests = [log_likelihood(S[test], given[test], fit) for fit in fits]
     best = 1 if is_better(tests[1], tests[0]) else 0
     counts = np.bincount(given[learn], minlength=C) + 1.0
     chance = np.log(counts / counts.sum())[given[test]]
@@ -250,7 +250,7 @@ def _climb(S: Floats, given: Ints, T: Floats) -> Annotator:
 def _sharpest(S: Floats, given: Ints, T: Floats) -> float:
     def likelihood(step: int) -> float:
         fit = Annotator(2.0 ** (step / 2), T)
-        return float(_log_likelihood(S, given, fit).sum(dtype=np.float64))
+        return float(log_likelihood(S, given, fit).sum(dtype=np.float64))
 
     return float(2.0 ** (highest(likelihood, start=4, limit=14) / 2))
 
@@ -270,7 +270,8 @@ def _explain(
     return E, E.sum(axis=1), E * evidence[given]
 
 
-def _log_likelihood(S: Floats, given: Ints, fit: Annotator) -> Floats:
+def log_likelihood(S: Floats, given: Ints, fit: Annotator) -> Floats:
+    """Log-likelihood of each row's label, (m,), for scores S (m, C)."""
     evidence = _evidence(fit.transition)
     out = np.empty(len(S), np.float32)
     for rows in _blocks(*S.shape):

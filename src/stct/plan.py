@@ -18,7 +18,7 @@ from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
 from stct.given_labels import MAX_FITTED
 from stct.linear import RidgePath
-from stct.many_classes import MANY, SAMPLED, TOP
+from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
 from stct.nmc import MAX_SORTED
 from stct.probabilities import one_hot
 from stct.score_space import MAX_VALIDATION, SAMPLE
@@ -29,7 +29,8 @@ MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 # Counted on the default method: passes over the rows themselves after the first two
 # (Gram matrix and leverages), passes over (n, C), and evaluations that choose and fit.
 FITS, WIDE_PASSES, NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 2.5, 9, 10, 200, 70
-MANY_STEPS = 70  # passes over the sample, with many classes
+# With many classes, passes over the sample: of the likelihood, and wide ones.
+MANY_STEPS, MANY_WIDE = 50, 8
 READS = 18  # times that every row is read
 LONG = 3600.0  # seconds from which more machines are worth their trouble
 
@@ -61,7 +62,7 @@ class Costs(NamedTuple):
     factor: float  # Gram matrix, eigenvectors, leverages
     ridge: float  # one fit with its scores
     wide: float  # likelihood and gradient in all columns
-    narrow: float  # the same in the score space
+    narrow: float  # the same in the score space; with many classes without gradient
 
 
 def make_plan(
@@ -120,15 +121,21 @@ def measure(problem: Problem) -> Costs:
     with single_blas_thread():
         path = RidgePath(H, everyone, engine=engine)
         wide = ForwardModel(path.rows, given, nobody, C, offset=Y, engine=engine)
-        narrow = ForwardModel(Y, given, nobody, C, engine=engine)
+        small = ForwardModel(Y, given, nobody, C, engine=engine)
         zero, identity = np.zeros((d, C)), np.eye(C)
+
+        def narrow() -> object:
+            if C > MANY:
+                return log_likelihood(Y, given, Annotator(1.0, T))
+            return small.sums(identity, T)
+
         eigen = _time(lambda: np.linalg.eigh(H[:d].T @ H[:d])) if d < n else 0.0
         factor = _time(lambda: RidgePath(H, everyone, engine=engine))
         return Costs(
             max(factor - eigen, 0.5 * factor) / n,
             _time(lambda: path.fit(Y, given, strength=1.0)) / n,
             _time(lambda: wide.sums(zero, T, count=False)) / n,
-            _time(lambda: narrow.sums(identity, T)) / n,
+            _time(narrow) / n,
         )
 
 
@@ -146,8 +153,9 @@ def _time(function: Callable[[], object], budget: float = 0.4) -> float:
 def _seconds(problem: Problem, costs: Costs) -> float:
     n = problem.rows
     if problem.classes > MANY:
-        sampled = min(n, SAMPLED // problem.classes) * MANY_STEPS
-        return n * (costs.factor + FITS * costs.ridge) + (n + sampled) * costs.wide
+        everywhere = costs.factor + FITS * costs.ridge + 2 * costs.narrow
+        in_sample = MANY_WIDE * costs.wide + MANY_STEPS * costs.narrow
+        return n * everywhere + min(n, SAMPLED // problem.classes) * in_sample
     everywhere = (
         costs.factor
         + FITS * costs.ridge

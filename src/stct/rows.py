@@ -7,6 +7,7 @@ opens its files there.
 
 import mmap
 from bisect import bisect_right
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,17 +37,12 @@ class NpyPart:
         self.first_row = 0
         self._shape, self._dtype, self._offset = shape, np.dtype(dtype), offset
         self._map: Array | None = None
+        self._was_sent = False
 
     def read(self, start: int, stop: int) -> Array:
         """Rows start:stop, (t, d), and the system is told to read on."""
         if self._map is None:
-            self._map = np.memmap(
-                self.name,
-                mode="r",
-                dtype=self._dtype,
-                offset=self._offset,
-                shape=self._shape,
-            )
+            self._map = self._open()
         row = self._dtype.itemsize * self._shape[1]
         size = (stop - start) * row
         begin = self._offset % mmap.ALLOCATIONGRANULARITY + stop * row
@@ -56,9 +52,35 @@ class NpyPart:
             file_map.madvise(mmap.MADV_WILLNEED, begin, 4 * size)
         return np.asarray(self._map[start:stop])
 
+    def _open(self) -> Array:
+        # A worker is sent the same rows with every task: it keeps a few maps open,
+        # because the pages of a new one have to be found again.
+        if not self._was_sent:
+            return _map_file(self.name, self._shape, self._dtype, self._offset)
+        now = Path(self.name).stat()
+        version = now.st_mtime_ns, now.st_size
+        return _kept_map(self.name, self._shape, self._dtype, self._offset, version)
+
     def __getstate__(self) -> dict[str, Any]:
         """Send where the file is, not what is in it."""
-        return {**self.__dict__, "_map": None}
+        return {**self.__dict__, "_map": None, "_was_sent": True}
+
+
+def _map_file(
+    name: str, shape: tuple[int, int], dtype: np.dtype[Any], offset: int
+) -> Array:
+    return np.memmap(name, mode="r", dtype=dtype, offset=offset, shape=shape)
+
+
+@lru_cache(maxsize=4)
+def _kept_map(
+    name: str,
+    shape: tuple[int, int],
+    dtype: np.dtype[Any],
+    offset: int,
+    version: tuple[int, int],  # of the file: another one is another map
+) -> Array:
+    return _map_file(name, shape, dtype, offset)
 
 
 class FileRows:
