@@ -213,6 +213,8 @@ def plot() -> None:
         x, seconds, planned = zip(*mine, strict=True)
         axis.loglog(x, seconds, "o-", label="measured")
         axis.loglog(x, planned, ":", color="grey", label="planned")
+        axis.set_xticks(x, [f"{value:,.0f}" for value in x], fontsize=8)
+        axis.minorticks_off()
         axis.set_title(title, fontsize=9)
         axis.set_xlabel(what)
         axis.set_ylabel("seconds")
