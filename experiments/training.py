@@ -47,8 +47,7 @@ LOSSES = {
 }
 MAIN = {
     "STCT": [],
-    # The paper's own loop, whose scores are no probabilities.
-    "STCT split": ["correct.method=split", "srl.soft_labels=false"],
+    "STCT split": ["correct.method=split"],  # the paper's own loop
     # The same network and as many images, taught the given labels as they are.
     "Cross-Entropy": [
         "pretrain.epochs=0",

@@ -118,6 +118,14 @@ def test_what_is_taught_is_what_nmc_believes(data):
     np.testing.assert_array_equal(srl.Rows.of(state).labels, finished[-1].labels)
 
 
+def test_scores_that_are_no_probabilities_are_not_taught(data):
+    images, _, given = data
+    split = replace(CONFIG, correct=replace(CONFIG.correct, method="split"))
+    state, finished, *_ = run(images, given, split)
+    assert state.soft is None
+    np.testing.assert_array_equal(srl.Rows.of(state).labels, finished[-1].labels)
+
+
 def test_where_nothing_is_learnt_the_labels_are_taught(data):
     images, _, given = data
     rng = np.random.default_rng(0)

@@ -60,7 +60,9 @@ def correct_by_leave_one_out(
 
     def explain() -> tuple[ScoreFit, LogOdds, Floats] | None:
         chosen = choose(S, sample.given, sample.locked, annotator)
-        return chosen and (chosen, *fit_annotator(S, sample, chosen))
+        if chosen is None:
+            return None
+        return chosen, *fit_annotator(S, sample, chosen)
 
     def bound() -> float:
         return least_quality(*scored.witnesses, labels.num_classes)

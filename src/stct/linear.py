@@ -186,7 +186,7 @@ class RidgePath:
         def moments(rows: slice) -> tuple[Floats, Floats]:
             H = centred[rows]
             H = H if everything else H[labelled[rows]]
-            return np.ones(len(H), H.dtype) @ H, H.T @ H
+            return H.sum(axis=0, dtype=np.float64), H.T @ H
 
         total, G = self._engine.sum(moments, self._num_rows)
         offset = total / self.num_labelled

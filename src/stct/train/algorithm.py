@@ -118,8 +118,10 @@ def correct(
     if corrector.termination_condition_ == "nothing_learnt":
         return Corrected(labels, None, state.annotator)
     soft, known = None, corrector.label_distributions_
-    # Of very many classes only the probable ones are known: then labels must do.
-    if config.srl.soft_labels and isinstance(known, np.ndarray):
+    # The scores of `split` and `paper` are no probabilities, and of very many classes
+    # only the probable ones are known: then labels must do.
+    calibrated = config.correct.method == "loo" and isinstance(known, np.ndarray)
+    if config.srl.soft_labels and calibrated:
         soft = np.zeros((len(H), int(given.max()) + 1), dtype=np.float32)
         soft[:, np.asarray(corrector.classes_, dtype=np.intp)] = known
     return Corrected(labels, soft, corrector.transition_matrix_)

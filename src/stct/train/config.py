@@ -119,7 +119,7 @@ class SRL:
     # Of the weak view's similarities. The paper's is tau too; less keeps all
     # similarities from becoming equal, which satisfies Eq. (14) as well.
     target_temperature: float = 0.1
-    # Eq. (11) is taught Pr[clean | x, given]; false: the most probable label.
+    # Eq. (11) is taught Pr[clean | x, given] where `loo` knows it; false: the label.
     soft_labels: bool = True
     labeled_weight: float = 1.0  # 0 leaves the loss out
     unlabeled_weight: float = 1.0
