@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from stct import LabelCorrector, noise
 from stct.blocks import single_blas_thread
 from stct.data.images import read_images
-from stct.linear import RidgePath
 from stct.probabilities import one_hot, softmax
+from stct.ridge import RidgePath
 from stct.transition import anchor_transition, posterior
 
 Array = NDArray

@@ -9,7 +9,7 @@ from stct.centred import CentredRows
 from stct.engine import Local
 from stct.given_labels import Labels
 from stct.lift import Lift, choose_lift, draw_frequencies, waves
-from stct.linear import RidgePath
+from stct.ridge import RidgePath
 from stct.scoring import score
 
 

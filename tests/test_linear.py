@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from stct import linear
-from stct.linear import STRENGTHS, RidgePath
+from stct.ridge import STRENGTHS, RidgePath
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 TILE = 8192  # rows; enough to make Python free, few enough for the cache
@@ -67,6 +69,18 @@ def map_tiles(
     finally:
         for future in waiting:
             future.cancel()
+
+
+def some_of(rows: slice, stride: int) -> slice | NDArray[np.intp]:
+    """Give one row of every ``stride`` of a tile: an index, the same each time.
+
+    Which of them is random: the classes of rows may follow each other in a circle.
+    """
+    if stride == 1:
+        return slice(None)
+    starts = np.arange(0, rows.stop - rows.start, stride)
+    jump = np.random.default_rng(rows.start).integers(0, stride, len(starts))
+    return np.asarray(np.minimum(starts + jump, rows.stop - rows.start - 1))
 
 
 def side_by_side(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.blocks import some_of
 from stct.engine import RowValues
 
 Floats = NDArray[np.floating]
@@ -66,13 +67,23 @@ class Tile:
     X : CentredRows or other values of rows
     rows : slice
     stride : int
-        Every so many rows only.
+        Take one row of so many only.
+    settle : bool
+        Let `CentredRows` be centred where they are.
     """
 
-    def __init__(self, X: RowValues, rows: slice, *, stride: int = 1) -> None:
-        self._centred = X if isinstance(X, CentredRows) else None
-        read = X[rows] if self._centred is None else self._centred.as_they_are(rows)
-        self._rows: Floats = read[::stride]  # read once, whatever that costs
+    def __init__(
+        self, X: RowValues, rows: slice, *, stride: int = 1, settle: bool = False
+    ) -> None:
+        self._centred = X if isinstance(X, CentredRows) and not settle else None
+        # Read once, whatever that costs.
+        if self._centred is not None:
+            read = self._centred.as_they_are(rows)
+        elif isinstance(X, CentredRows):
+            read = X.settle(rows)
+        else:
+            read = X[rows]
+        self._rows: Floats = read[some_of(rows, stride)]
 
     def __iter__(self) -> Iterator[tuple[slice, Floats]]:
         count, columns = self._rows.shape

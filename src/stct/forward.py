@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from stct.blocks import some_of
 from stct.centred import Tile
 from stct.engine import Engine, Local, RowValues
 from stct.linear import Floats
@@ -45,6 +46,8 @@ class ForwardModel:
         Rows whose label is certain: they teach W, and say nothing of T.
     offset : ndarray of shape (n, C), optional
         Logits to add.
+    stride : int
+        Let one row of so many teach.
     """
 
     def __init__(
@@ -56,11 +59,13 @@ class ForwardModel:
         *,
         offset: RowValues | None = None,
         engine: Engine | None = None,
+        stride: int = 1,
     ) -> None:
         self._engine: Engine = engine or Local()
         self._U = U
         self._offset = offset
         self._num_rows = len(given)
+        self._stride = stride
         # Passes over few columns are too short for threads to share the interpreter.
         self._wide = U.shape[1] >= WIDE
         self.num_classes = num_classes
@@ -68,7 +73,8 @@ class ForwardModel:
         # Given class; C: no label; C + 1 + class: locked.
         said = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
         self._said = self._engine.keep(said.astype(np.int32))
-        self._runs: dict[int, tuple[Ints | None, Runs]] = {}  # of each tile
+        # Of each tile, and stride.
+        self._runs: dict[tuple[int, int], tuple[Ints | None, Runs]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a worker has no use for."""
@@ -101,7 +107,7 @@ class ForwardModel:
         C = self.num_classes
         penalty = np.asarray(precision, dtype=np.float64)[:, None]
         size = len(penalty) * C
-        scale = 1.0 / max(self.num_free, 1)
+        scale = self._stride / max(self.num_free, 1)
 
         def unpack(theta: Floats) -> tuple[Floats, Floats, Floats]:
             step = theta[:size].reshape(-1, C)
@@ -135,12 +141,12 @@ class ForwardModel:
 
     def sums(self, W: Floats, T: Floats, *, count: bool = True) -> Sums:
         """One pass: likelihood of the given labels, gradient, expected counts."""
-        C = self.num_classes
+        C, stride = self.num_classes, self._stride
         weights, said = _working(W), self._said_table(T)
 
         def tile(rows: slice) -> tuple[float, Floats, Floats]:
-            U = Tile(self._U, rows)
-            seen = self._explain(U, weights, said, rows)
+            U = Tile(self._U, rows, stride=stride)
+            seen = self._explain(U, weights, said, rows, stride)
             counts = seen.counts(C) if count else np.zeros((C, C))
             return seen.log_likelihood(), U.weighted_sum(seen.pull()), counts
 
@@ -188,21 +194,24 @@ class ForwardModel:
         table = np.concatenate([T.T, np.ones((1, C)), np.eye(C)])
         return np.stack([table, np.ones_like(table)], axis=2).astype(np.float32)
 
-    def _logits(self, U: Tile, weights: Floats, rows: slice) -> Floats:
+    def _logits(self, U: Tile, weights: Floats, rows: slice, stride: int = 1) -> Floats:
         """Logits of one tile, (C, t) float32."""
         logits = U.times(weights)
         if self._offset is not None:
-            logits += self._offset[rows].T
+            logits += self._offset[rows][some_of(rows, stride)].T
         return np.asarray(logits)
 
-    def _explain(self, U: Tile, weights: Floats, said: Floats, rows: slice) -> "_Seen":
+    def _explain(
+        self, U: Tile, weights: Floats, said: Floats, rows: slice, stride: int = 1
+    ) -> "_Seen":
         """Softmax and likelihood of one tile."""
-        E = self._logits(U, weights, rows)
+        E = self._logits(U, weights, rows, stride)
         E -= E.max(axis=0)
         np.exp(E, out=E)
-        if rows.start not in self._runs:
-            self._runs[rows.start] = _runs(self._said[rows])
-        order, runs = self._runs[rows.start]
+        which = rows.start, stride
+        if which not in self._runs:
+            self._runs[which] = _runs(self._said[rows][some_of(rows, stride)])
+        order, runs = self._runs[which]
         if order is not None:
             E = E[:, order]
         totals = np.empty((2, E.shape[1]), np.float32)

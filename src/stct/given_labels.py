@@ -9,7 +9,7 @@ from stct.engine import Engine, Local, RowValues
 from stct.forward import ForwardModel
 from stct.transition import Ints
 
-MAX_FITTED = 2**18  # rows that fit T and the log-odds; scores use all rows
+MAX_FITTED = 2**18  # about so many rows fit T and the log-odds; scores use all rows
 
 
 class Labels(NamedTuple):
@@ -20,7 +20,9 @@ class Labels(NamedTuple):
     num_classes: int
     engine: Engine
 
-    def model(self, U: RowValues, offset: RowValues | None = None) -> ForwardModel:
+    def model(
+        self, U: RowValues, offset: RowValues | None = None, stride: int = 1
+    ) -> ForwardModel:
         """Likelihood of these labels for features U (n, k)."""
         return ForwardModel(
             U,
@@ -29,6 +31,7 @@ class Labels(NamedTuple):
             self.num_classes,
             offset=offset,
             engine=self.engine,
+            stride=stride,
         )
 
     def some(self, index: Ints | None) -> "Labels":

@@ -18,7 +18,7 @@ from stct.engine import RowValues
 from stct.given_labels import Labels, some_rows
 from stct.judgement import judge
 from stct.lift import Lift
-from stct.linear import Floats, RidgeFit
+from stct.linear import Floats
 from stct.log_odds import (
     LogOdds,
     believe_views,
@@ -27,6 +27,7 @@ from stct.log_odds import (
     fit_log_odds,
 )
 from stct.probabilities import one_hot, softmax
+from stct.ridge import RidgeFit
 from stct.score_space import ScoreFit, choose
 from stct.scoring import agreement, score
 from stct.transition import is_learnable, posterior

@@ -14,7 +14,8 @@ import numpy as np
 
 from stct.blocks import side_by_side
 from stct.engine import Computed, Engine, RowValues
-from stct.linear import Floats, RidgePath
+from stct.linear import Floats
+from stct.ridge import RidgePath
 from stct.transition import Ints
 
 SAMPLE = 4096  # rows that decide

@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stct.blocks import some_of
 from stct.engine import RowValues
 from stct.forward import curvature
 from stct.given_labels import Labels
-from stct.linear import Floats, RidgePath, solve
+from stct.linear import Floats, solve
 from stct.probabilities import softmax
+from stct.ridge import RidgePath
 from stct.score_space import ScoreFit, ScoreSpace, fit_all, make_space, prior_precision
 from stct.transition import posterior, quality, raise_quality
 
 STEPS = 5
+ROWS_TAUGHT, ROWS_PER_WEIGHT = 2**16, 32  # more rows teach the last weights nothing
 
 
 class LogOdds(NamedTuple):
@@ -80,7 +83,8 @@ def fit_directly(
     Squared error spends its effort on rows that are clear anyway. The prior is centred
     at no correction, with the mean squared row norm as its precision; few steps suffice
     in coordinates in which the curvature is about 1. Leave-one-out is approximate here:
-    one Newton step back from each row's own pull, with the mean curvature.
+    one Newton step back from each row's own pull, with the mean curvature. Of very many
+    rows some are enough to teach it, and only they have such a pull.
 
     Returns
     -------
@@ -89,18 +93,26 @@ def fit_directly(
         Weights (d, C) and intercept (C,) of the correction.
     """
     engine, n = labels.engine, len(labels.given)
+    weights = path.rows.shape[1] * labels.num_classes
+    stride = max(1, n // max(ROWS_TAUGHT, ROWS_PER_WEIGHT * weights))
     given = engine.keep(labels.given)
     offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
 
     def bend(rows: slice) -> Floats:
-        return curvature(softmax(offset[rows]), T)  # (t,)
+        taught = some_of(rows, stride)
+        return curvature(softmax(offset[rows][taught]), T)  # (t,)
 
-    total = engine.sum(lambda rows: (bend(rows).sum(dtype=np.float64),), n)[0]
-    mean_bend = max(float(total) / n, 1e-6)
-    penalty = float(path.values.sum()) / path.num_labelled
-    scale = 1.0 / np.sqrt(mean_bend * path.values + penalty)  # (rank,)
-    basis = path.vectors * scale  # (d, rank)
-    model = labels.model(path.rows, offset)
+    def total_bend(rows: slice) -> tuple[Any, int]:
+        bends = bend(rows)
+        return bends.sum(dtype=np.float64), len(bends)
+
+    total, count = engine.sum(total_bend, n)
+    mean_bend = max(float(total / count), 1e-6)
+    values, vectors = path.axes
+    penalty = float(values.sum()) / path.num_labelled
+    scale = 1.0 / np.sqrt(mean_bend / stride * values + penalty)  # (rank,)
+    basis = vectors * scale  # (d, rank)
+    model = labels.model(path.rows, offset, stride)
     W, _ = model.fit(
         np.zeros((len(basis), labels.num_classes)),
         T,
@@ -109,14 +121,18 @@ def fit_directly(
         max_steps=STEPS,
     )
     moved = model.logits(W)
-    leverage = path.leverage_at(penalty / mean_bend)
+    # Rows that teach have a Gram matrix of about G / stride.
+    leverage = path.leverage_at(penalty / mean_bend * stride)
 
     def without_own_pull(rows: slice) -> Floats:
-        P = softmax(moved[rows])
-        own = leverage(rows) / mean_bend  # (t,)
+        taught = some_of(rows, stride)
+        logits = np.array(moved[rows], dtype=np.float32)
+        P = softmax(logits[taught])
+        own = leverage(rows)[taught] * (stride / mean_bend)  # (t,)
         pull = own / np.maximum(1.0 - own * bend(rows), 0.05)
-        step = pull[:, None] * (P - posterior(P, T, given[rows]))
-        return np.asarray(moved[rows] + step, dtype=np.float32)
+        step = pull[:, None] * (P - posterior(P, T, given[rows][taught]))
+        logits[taught] += step
+        return logits
 
     W = W * path.rows.scale
     return engine.rows(without_own_pull, n), (W, -(path.rows.mean @ W))

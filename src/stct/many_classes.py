@@ -19,9 +19,10 @@ from stct.correction import ConstantModel, Correction, TopClasses
 from stct.engine import Computed, Local, RowValues
 from stct.forward import ForwardModel, curvature
 from stct.given_labels import Labels
-from stct.linear import Floats, RidgeFit, RidgePath
+from stct.linear import Floats
 from stct.log_odds import STEPS
 from stct.probabilities import one_hot, softmax
+from stct.ridge import RidgeFit, RidgePath
 from stct.score_space import highest, is_better
 from stct.transition import (
     Ints,
@@ -78,7 +79,7 @@ def correct_many_classes(
     if isinstance(H, np.ndarray):
         H = engine.keep(H)
     path = RidgePath(H, labels.given >= 0, engine=engine)
-    if len(path.values) == 0:
+    if len(path.axes.values) == 0:
         return nothing_learnt(labels)
     progress(0.3)
     given, locked = engine.keep(labels.given), engine.keep(labels.locked)
@@ -141,14 +142,14 @@ def fit_direct(
     T, share = found.transition, m / n
     bends = [curvature(softmax(offset[rows]), T) for rows in _blocks(m, C)]
     bend = max(float(np.concatenate(bends).mean()), 1e-6)
-    penalty = float(path.values.sum()) / path.num_labelled
-    scale = 1.0 / np.sqrt(bend * share * path.values + penalty)  # (rank,)
+    penalty = float(path.axes.values.sum()) / path.num_labelled
+    scale = 1.0 / np.sqrt(bend * share * path.axes.values + penalty)  # (rank,)
     model = ForwardModel(X, said, np.zeros(m, bool), C, offset=offset, engine=Local())
     W, _ = model.fit(
         np.zeros((X.shape[1], C)),
         T,
         precision=penalty * scale**2,
-        basis=path.vectors * scale,
+        basis=path.axes.vectors * scale,
         max_steps=STEPS,
     )
     direct = Direct(

@@ -17,10 +17,10 @@ from stct.engine import Local
 from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
 from stct.given_labels import MAX_FITTED
-from stct.linear import RidgePath
 from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
 from stct.nmc import MAX_SORTED
 from stct.probabilities import one_hot
+from stct.ridge import RidgePath
 from stct.score_space import MAX_VALIDATION, SAMPLE
 from stct.transition import symmetric_transition
 

@@ -13,8 +13,9 @@ from stct.engine import Computed, Engine, RowValues, spread_rows
 from stct.given_labels import Labels
 from stct.lift import SAMPLE as LIFT_ROWS
 from stct.lift import Lift, choose_lift
-from stct.linear import Floats, RidgeFit, RidgePath
+from stct.linear import Floats
 from stct.probabilities import one_hot
+from stct.ridge import RidgeFit, RidgePath
 from stct.transition import Ints
 
 MAX_WITNESSES = 2**14  # rows that say how good features and labels are
@@ -40,7 +41,7 @@ def score(
         H = engine.keep(H)
     owned = owned and isinstance(H, np.ndarray)
     path = RidgePath(H, labelled, engine=engine, owned=owned)
-    if len(path.values) == 0:
+    if len(path.axes.values) == 0:
         return None
     progress(0.2)
     given = engine.keep(labels.given)

@@ -12,7 +12,8 @@ that the features are at fault, not the labels. Legend: n rows, d columns, C cla
 import numpy as np
 
 from stct.blocks import side_by_side
-from stct.linear import Floats, RidgePath
+from stct.linear import Floats
+from stct.ridge import RidgePath
 from stct.transition import Ints, quality, symmetric_transition
 
 ERRORS = 2.0  # standard errors below the estimate
@@ -83,7 +84,7 @@ def within_class_axes(X: Floats, given: Ints, num_classes: int) -> Floats:
 def _predict(Z: Floats, given: Ints, num_classes: int) -> Ints:
     """Best class of each row by leave-one-out ridge, (n,)."""
     path = RidgePath(Z, np.ones(len(Z), dtype=bool), owned=True)
-    if len(path.values) == 0:
+    if len(path.axes.values) == 0:
         return np.zeros(len(Z), dtype=np.intp)
     target = np.zeros((len(Z), num_classes), dtype=np.float32)
     target[np.arange(len(Z)), given] = 1.0

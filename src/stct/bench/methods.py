@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from stct import LabelCorrector
 from stct.blocks import single_blas_thread
-from stct.linear import RidgePath
 from stct.probabilities import one_hot
+from stct.ridge import RidgePath
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.intp]
