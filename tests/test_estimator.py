@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from stct import LabelCorrector, nmc, noise
+from stct import LabelCorrector, log_odds, nmc, noise, ridge
 from stct.blocks import TILE
 
 METHODS = ["loo", "split", "paper"]
@@ -45,6 +45,17 @@ def test_labels_get_better(method, digits):
     labels = LabelCorrector(method, random_state=0).fit_correct(X, given)
     assert (given == truth).mean() < 0.57
     assert (labels == truth).mean() > 0.85
+
+
+def test_labels_get_as_good_where_some_of_many_rows_teach(digits, monkeypatch):
+    X, given, truth = digits
+    everyone = LabelCorrector().fit_correct(X, given)
+    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 500)
+    monkeypatch.setattr(log_odds, "ROWS_TAUGHT", 600)
+    monkeypatch.setattr(log_odds, "ROWS_PER_WEIGHT", 0)
+    some = LabelCorrector().fit_correct(X, given)
+    assert (some != everyone).any()  # it did make a difference
+    assert (some == truth).mean() > (everyone == truth).mean() - 0.01
 
 
 def test_paper_method_changes_next_to_nothing(digits):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from stct.blocks import TILE
+from stct.blocks import TILE, some_of
 from stct.engine import Local
 from stct.forward import ForwardModel
 from stct.transition import symmetric_transition
@@ -54,6 +54,16 @@ def test_likelihood_counts_and_posterior_by_loops():
     np.testing.assert_allclose(got_Q, Q, atol=1e-5)
     rows = model.log_likelihood(W, T)
     assert rows.sum(dtype=float) == pytest.approx(total, rel=1e-5)
+
+
+def test_some_rows_teach_and_all_are_predicted():
+    U, W, T, given, fixed = problem()
+    some = some_of(slice(0, 300), 4)
+    model = ForwardModel(U, given, fixed, 3, stride=4)
+    expected = ForwardModel(U[some], given[some], fixed[some], 3).sums(W, T)
+    for got, want in zip(model.sums(W, T), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    np.testing.assert_allclose(model.logits(W), U @ W, atol=1e-5)
 
 
 def test_gradient_is_autograd_of_the_likelihood():

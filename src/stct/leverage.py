@@ -1,7 +1,7 @@
 """How much of its own label is in a row's prediction: the diagonal of the hat matrix.
 
-Leave-one-out divides by one minus it. With ridge r and Gram matrix G = V diag(v) V' it
-is ``x' (G + r)^-1 x``. Legend: t rows of a tile, d columns, L ridges.
+Leave-one-out divides by one minus it. With ridge r and Gram matrix V diag(v) V' it is
+``x' V diag(1 / (v + r)) V' x``. Legend: t rows of a tile, d columns, L ridges.
 """
 
 from typing import Any, NamedTuple
@@ -39,11 +39,12 @@ class Axes(NamedTuple):
         return float((self.values / (self.values + ridge)).sum())
 
     def root(self, ridge: float, dtype: np.dtype[Any]) -> Floats:
-        """Lower triangular F (d, d) with ``F F' = (G + ridge)^-1``."""
+        """Lower triangular F (d, d) with ``F F' = V diag(1 / (v + ridge)) V'``."""
         V = self.vectors
-        # Directions that were left out have eigenvalue 0: the rows do not have them.
-        inverse = (V * (1.0 / (self.values + ridge) - 1.0 / ridge)) @ V.T
-        inverse[np.diag_indices(len(V))] += 1.0 / ridge
+        # Directions that were left out teach nothing. Next to nothing keeps F real.
+        nothing = 1e-6 / (float(self.values.max()) + ridge)
+        inverse = (V * (1.0 / (self.values + ridge) - nothing)) @ V.T
+        inverse[np.diag_indices(len(V))] += nothing
         return np.linalg.cholesky(inverse).astype(dtype)
 
 

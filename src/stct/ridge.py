@@ -19,7 +19,7 @@ from stct.linear import Floats, smallest_real
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
 # path is the same for embeddings of any scale.
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
-CHOOSING_ROWS = 16_384  # at least so many choose the strength
+CHOOSING_ROWS = 2**15  # at least so many choose the strength
 
 
 class RidgeFit(NamedTuple):
