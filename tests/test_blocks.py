@@ -1,8 +1,9 @@
 import threading
 
+import numpy as np
 import pytest
 
-from stct.blocks import TILE, map_tiles, side_by_side
+from stct.blocks import RUN, TILE, map_tiles, side_by_side, some_of
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])
@@ -30,3 +31,19 @@ def test_side_by_side_is_map_in_order():
     assert side_by_side(pow, (2, 3, 4), (5, 2, 1)) == [32, 9, 4]
     with pytest.raises(ZeroDivisionError):
         side_by_side(lambda x: 1 / x, (1, 0))
+
+
+@pytest.mark.parametrize("count", [1, 5, 47, 100, TILE])
+@pytest.mark.parametrize("stride", [2, 7, 60])
+def test_some_rows_of_a_tile_are_about_one_in_so_many(count, stride):
+    rows = slice(3 * TILE, 3 * TILE + count)
+    index = some_of(rows, stride)
+    assert len(index) > 0
+    assert (np.diff(index) > 0).all()
+    assert index[0] >= 0
+    assert index[-1] < count
+    assert len(index) <= count / stride + RUN
+    if count > 20 * stride:
+        assert len(index) >= 0.8 * count / stride
+    np.testing.assert_array_equal(index, some_of(rows, stride))
+    assert some_of(rows, 1) == slice(None)

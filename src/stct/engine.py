@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.blocks import TILE, map_tiles
+from stct.blocks import RUN, TILE, map_tiles
 
-RUN = 16  # neighbouring rows that are worth reading by themselves
 UNIT = 16 * TILE  # rows whose sums are added up first: what a worker gets at a time
 
 Array = NDArray[Any]

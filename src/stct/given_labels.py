@@ -9,7 +9,7 @@ from stct.engine import Engine, Local, RowValues
 from stct.forward import ForwardModel
 from stct.transition import Ints
 
-MAX_FITTED = 2**18  # about so many rows fit T and the log-odds; scores use all rows
+MAX_FITTED = 2**17  # about so many rows fit T and the log-odds; scores use all rows
 
 
 class Labels(NamedTuple):

@@ -75,6 +75,11 @@ def fit_log_odds(
     return LogOdds(space, W)
 
 
+def teaching_stride(num_rows: int, num_weights: int) -> int:
+    """Of so many rows one teaches the last weights; of all but very many, each."""
+    return max(1, num_rows // max(ROWS_TAUGHT, ROWS_PER_WEIGHT * num_weights))
+
+
 def fit_directly(
     path: RidgePath, scores: RowValues, odds: LogOdds, labels: Labels, T: Floats
 ) -> tuple[Any, tuple[Floats, Floats]]:
@@ -93,8 +98,7 @@ def fit_directly(
         Weights (d, C) and intercept (C,) of the correction.
     """
     engine, n = labels.engine, len(labels.given)
-    weights = path.rows.shape[1] * labels.num_classes
-    stride = max(1, n // max(ROWS_TAUGHT, ROWS_PER_WEIGHT * weights))
+    stride = teaching_stride(n, path.rows.shape[1] * labels.num_classes)
     given = engine.keep(labels.given)
     offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
 

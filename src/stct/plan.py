@@ -17,18 +17,22 @@ from stct.engine import Local
 from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
 from stct.given_labels import MAX_FITTED
+from stct.log_odds import teaching_stride
 from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
 from stct.nmc import MAX_SORTED
 from stct.probabilities import one_hot
-from stct.ridge import RidgePath
+from stct.ridge import CHOOSING_ROWS, RidgePath
 from stct.score_space import MAX_VALIDATION, SAMPLE
 from stct.transition import symmetric_transition
 
 CALIBRATION_ROWS = 2 * TILE
 MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 # Counted on the default method: passes over the rows themselves after the first two
-# (Gram matrix and leverages), passes over (n, C), and evaluations that choose and fit.
-FITS, WIDE_PASSES, NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 2.5, 9, 10, 200, 70
+# (Gram matrix and leverages), those of them over rows that teach, passes over (n, C),
+# and evaluations that choose and fit.
+FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 7
+NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 10, 200, 70
+MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
 # With many classes, passes over the sample: of the likelihood, and wide ones.
 MANY_STEPS, MANY_WIDE = 50, 8
 READS = 18  # times that every row is read
@@ -152,14 +156,16 @@ def _time(function: Callable[[], object], budget: float = 0.4) -> float:
 
 def _seconds(problem: Problem, costs: Costs) -> float:
     n = problem.rows
+    factor = costs.factor * (MANY_ROWS_FACTOR if n >= 2 * CHOOSING_ROWS else 1.0)
     if problem.classes > MANY:
-        everywhere = costs.factor + FITS * costs.ridge + 2 * costs.narrow
+        everywhere = factor + FITS * costs.ridge + 2 * costs.narrow
         in_sample = MANY_WIDE * costs.wide + MANY_STEPS * costs.narrow
         return n * everywhere + min(n, SAMPLED // problem.classes) * in_sample
+    taught = TAUGHT_PASSES / teaching_stride(n, problem.columns * problem.classes)
     everywhere = (
-        costs.factor
+        factor
         + FITS * costs.ridge
-        + WIDE_PASSES * costs.wide
+        + (WIDE_PASSES + taught) * costs.wide
         + NARROW_PASSES * costs.narrow
     )
     chosen = CHOOSE_STEPS * min(n, SAMPLE) + 10 * min(n, MAX_VALIDATION)
