@@ -66,6 +66,16 @@ def test_some_rows_teach_and_all_are_predicted():
     np.testing.assert_allclose(model.logits(W), U @ W, atol=1e-5)
 
 
+@pytest.mark.parametrize("last", range(1, 5))
+def test_a_last_tile_may_have_no_row_that_teaches(last):
+    U, W, T, given, fixed = problem(n=TILE + last)
+    picked = [some_of(rows, 100) for rows in (slice(0, TILE), slice(TILE, TILE + last))]
+    some = np.concatenate([picked[0], TILE + picked[1]])
+    sums = ForwardModel(U, given, fixed, 3, stride=100).sums(W, T)
+    expected = ForwardModel(U[some], given[some], fixed[some], 3).sums(W, T)
+    assert sums.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-5)
+
+
 def test_gradient_is_autograd_of_the_likelihood():
     U, W, T, given, fixed = problem(missing=0, locked=0)
     w = torch.tensor(W, requires_grad=True)

@@ -10,6 +10,8 @@ SOURCE = Path(stct.__file__).parent
 # A module imports only from modules of lower rank.
 RANK = {
     "blocks": 0,
+    "linear": 0,
+    "leverage": 0.5,
     "noise": 0,
     "labels": 0,
     "options": 0,
@@ -18,7 +20,7 @@ RANK = {
     "engine": 0.5,
     "on_ray": 0.7,
     "centred": 0.7,
-    "linear": 1,
+    "ridge": 1,
     "transition": 1,
     "probabilities": 1.5,
     "checks": 2,

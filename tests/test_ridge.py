@@ -115,17 +115,17 @@ def test_float32_far_from_the_origin_keeps_its_precision(rng):
     np.testing.assert_allclose(far.scores, near.scores, atol=2e-3)
 
 
-@pytest.mark.parametrize("deficient", [False, True])
-def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, deficient):
-    """Leverages at one strength by a triangular product; every few rows choose."""
+@pytest.mark.parametrize("rank", [70, 60, 20])
+def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, rank):
+    """Leverages at one strength by a triangular product; some rows choose."""
     H = rng.normal(size=(600, 70)).astype(np.float32)
-    if deficient:
-        H[:, 60:] = H[:, :10] + 1e-4 * H[:, 60:]  # below the cutoff, not nothing
+    # The others are below the cutoff, not nothing.
+    H[:, rank:] = H[:, np.arange(70 - rank) % rank] + 1e-4 * H[:, rank:]
     given = np.where(rng.random(600) < 0.7, H[:, :3].argmax(axis=1), 0)
     given[::50] = -1  # rows that are only predicted
     Y = np.eye(3, dtype=np.float32)[given]
     few = RidgePath(H, given >= 0)
-    assert (len(few.axes.values) < 70) == deficient
+    assert len(few.axes.values) == rank
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 200)
     many = RidgePath(H, given >= 0)
     for strength in STRENGTHS:
@@ -137,17 +137,39 @@ def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, deficie
     assert agree[1] > agree[0] - 0.03
 
 
-def test_leverage_of_many_rows_is_right_in_total_for_any_ridge(rng, monkeypatch):
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 100)
-    H, given = rng.normal(size=(400, 20)), rng.integers(0, 2, 400)
+@pytest.mark.parametrize("most", [10, 10**6])  # rows are many; rows are few
+def test_leverage_at_any_ridge_is_the_hat_diagonal(rng, monkeypatch, most):
+    monkeypatch.setattr(ridge, "CHOOSING_ROWS", most)
+    H = rng.normal(size=(400, 20))
     path = RidgePath(H, np.arange(400) >= 40)
-    path.fit(np.eye(2)[given], given)
-    own = path.leverage_at(30.0)(slice(0, 400))
     Hc = H[40:] - H[40:].mean(axis=0)
     hat = Hc @ np.linalg.solve(Hc.T @ Hc + 30.0 * np.eye(20), Hc.T)
-    np.testing.assert_allclose(own.sum(), np.trace(hat), rtol=1e-6)
-    assert np.corrcoef(own[40:], np.diagonal(hat))[0, 1] > 0.9
-    assert (own[:40] == 0).all()
+    some = np.arange(0, 400, 7)
+    own = path.leverage_at(30.0)(slice(0, 400), some)
+    assert (own[some < 40] == 0).all()
+    expected = np.diagonal(hat)[some[some >= 40] - 40]
+    # Of few rows it is interpolated between strengths.
+    np.testing.assert_allclose(
+        own[some >= 40], expected, rtol=1e-9 if most == 10 else 0.1
+    )
+
+
+def test_many_rows_few_of_them_labelled_all_choose(rng, monkeypatch):
+    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 100)
+    H = rng.normal(size=(3000, 20))
+    given = np.full(3000, -1)
+    given[::50] = (H[::50, 0] > 0).astype(int)
+    Y = np.eye(2)[given]
+    strength = RidgePath(H, given >= 0).fit(Y, given).strength
+    alone = RidgePath(H[::50], np.ones(60, bool)).fit(Y[::50], given[::50]).strength
+    assert strength == alone
+
+
+def test_constant_rows_have_no_leverage(monkeypatch):
+    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 10)
+    given = np.arange(100) % 2
+    fit = RidgePath(np.ones((100, 3)), np.ones(100, bool)).fit(np.eye(2)[given], given)
+    np.testing.assert_allclose(fit.scores, 0.5, atol=1e-12)
 
 
 def test_classes_that_take_turns_all_choose_the_strength(rng, monkeypatch):

@@ -20,6 +20,7 @@ from threadpoolctl import ThreadpoolController
 
 TILE = 8192  # rows; enough to make Python free, few enough for the cache
 RUN = 16  # neighbouring rows that are worth reading by themselves
+MAX_STRIDE = TILE // RUN  # every tile has a run to give
 
 Result = TypeVar("Result")
 Other = TypeVar("Other")
@@ -72,20 +73,19 @@ def map_tiles(
             future.cancel()
 
 
-def some_of(rows: slice, stride: int) -> slice | NDArray[np.intp]:
+def some_of(rows: slice, stride: int) -> NDArray[np.intp] | slice:
     """Give an index of one row in ``stride`` of a tile, the same each time.
 
     Rows come in runs, which are quick to read, from random places: the classes of rows
-    may follow each other in a circle.
+    may follow each other in a circle. Every row is as likely as any other.
     """
     if stride == 1:
         return slice(None)
-    count, step = rows.stop - rows.start, RUN * stride
-    starts = np.arange(0, count, step)
-    jump = np.random.default_rng(rows.start).integers(0, step - RUN + 1, len(starts))
+    count = rows.stop - rows.start
+    starts = np.arange(0, count, RUN * stride)
+    jump = RUN * np.random.default_rng(rows.start).integers(0, stride, len(starts))
     index = ((starts + jump)[:, None] + np.arange(RUN)).ravel()
-    index = index[index < count]
-    return index if len(index) else np.arange(min(RUN, count))
+    return np.asarray(index[index < count])
 
 
 def side_by_side(

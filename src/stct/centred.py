@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stct.blocks import some_of
-from stct.engine import RowValues
-
-Floats = NDArray[np.floating]
+from stct.engine import ALL, Index, RowValues, read_some
+from stct.linear import Floats
 
 PIECE = 2**19  # numbers; a copy of so many is still in the cache when it is used
 
@@ -42,11 +39,15 @@ class CentredRows:
         return H
 
     def __getitem__(self, rows: slice) -> Floats:
-        return self.centre(self._H[rows])
+        return self.some(rows, ALL)
 
-    def as_they_are(self, rows: slice) -> Floats:
+    def some(self, rows: slice, index: Index) -> Floats:
+        """Give some of these rows."""
+        return self.centre(self.as_they_are(rows, index))
+
+    def as_they_are(self, rows: slice, some: Index) -> Floats:
         """Give rows before they are centred, or after, if H itself was."""
-        return np.asarray(self._H[rows])
+        return np.asarray(read_some(self._H, rows, some))
 
     def centre(self, H: Floats) -> Floats:
         """Centre rows that are as they are."""
@@ -66,24 +67,23 @@ class Tile:
     ----------
     X : CentredRows or other values of rows
     rows : slice
-    stride : int
-        Take one row of so many only.
+    some : slice or ndarray of int
+        These of them only.
     settle : bool
         Let `CentredRows` be centred where they are.
     """
 
     def __init__(
-        self, X: RowValues, rows: slice, *, stride: int = 1, settle: bool = False
+        self, X: RowValues, rows: slice, some: Index = ALL, *, settle: bool = False
     ) -> None:
         self._centred = X if isinstance(X, CentredRows) and not settle else None
         # Read once, whatever that costs.
         if self._centred is not None:
-            read = self._centred.as_they_are(rows)
+            self._rows = self._centred.as_they_are(rows, some)
         elif isinstance(X, CentredRows):
-            read = X.settle(rows)
+            self._rows = X.settle(rows)[some]
         else:
-            read = X[rows]
-        self._rows: Floats = read[some_of(rows, stride)]
+            self._rows = read_some(X, rows, some)
 
     def __iter__(self) -> Iterator[tuple[slice, Floats]]:
         count, columns = self._rows.shape

@@ -18,6 +18,8 @@ from stct.blocks import RUN, TILE, map_tiles
 UNIT = 16 * TILE  # rows whose sums are added up first: what a worker gets at a time
 
 Array = NDArray[Any]
+Index = slice | NDArray[np.intp]  # some rows of a tile
+ALL = slice(None)
 Parts = tuple[Any, ...]  # arrays and numbers
 
 
@@ -37,17 +39,35 @@ class RowValues(Protocol):
 
 
 class Computed:
-    """Values of rows that are computed again each time they are read."""
+    """Values of rows that are computed again each time they are read.
+
+    Parameters
+    ----------
+    function : callable
+        Gets the slice of the rows.
+    some : callable, optional
+        Gets the slice and which of its rows are wanted, where that is less work.
+    """
 
     def __init__(
-        self, function: Callable[[slice], Array], shape: tuple[int, ...], dtype: Any
+        self,
+        function: Callable[[slice], Array],
+        shape: tuple[int, ...],
+        dtype: Any,
+        *,
+        some: Callable[[slice, Index], Array] | None = None,
     ) -> None:
         self._function = function
+        self._some = some
         self.shape = shape
         self.dtype = np.dtype(dtype)
 
     def __getitem__(self, rows: slice) -> Array:
         return self._function(rows)
+
+    def some(self, rows: slice, index: Index) -> Array:
+        """Values of some of the rows."""
+        return self[rows][index] if self._some is None else self._some(rows, index)
 
     def pick(self, index: Array) -> Callable[[slice], Array]:
         """Give the function that finds the rows of an index in a tile."""
@@ -64,6 +84,13 @@ class Computed:
             return np.asarray(self[rows][wanted - rows.start])
 
         return picked
+
+
+def read_some(values: RowValues, rows: slice, some: Index) -> Array:
+    """Read some of the rows of a tile."""
+    if isinstance(values, Computed):
+        return values.some(rows, some)
+    return values[rows][some]
 
 
 class Engine(Protocol):

@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from stct.blocks import some_of
 from stct.centred import Tile
-from stct.engine import Engine, Local, RowValues
+from stct.engine import ALL, Engine, Index, Local, RowValues
 from stct.linear import Floats
 from stct.transition import Ints
 
@@ -47,7 +47,7 @@ class ForwardModel:
     offset : ndarray of shape (n, C), optional
         Logits to add.
     stride : int
-        Let one row of so many teach.
+        Let one row of so many teach W; T is then not for learning.
     """
 
     def __init__(
@@ -73,8 +73,7 @@ class ForwardModel:
         # Given class; C: no label; C + 1 + class: locked.
         said = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
         self._said = self._engine.keep(said.astype(np.int32))
-        # Of each tile, and stride.
-        self._runs: dict[tuple[int, int], tuple[Ints | None, Runs]] = {}
+        self._runs: dict[tuple[int, bool], tuple[Ints | None, Runs]] = {}  # of a tile
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a worker has no use for."""
@@ -140,13 +139,14 @@ class ForwardModel:
         return unpack(best.x)[1:]
 
     def sums(self, W: Floats, T: Floats, *, count: bool = True) -> Sums:
-        """One pass: likelihood of the given labels, gradient, expected counts."""
+        """One pass over rows that teach: likelihood, gradient, expected counts."""
         C, stride = self.num_classes, self._stride
         weights, said = _working(W), self._said_table(T)
 
         def tile(rows: slice) -> tuple[float, Floats, Floats]:
-            U = Tile(self._U, rows, stride=stride)
-            seen = self._explain(U, weights, said, rows, stride)
+            some = some_of(rows, stride)
+            U = Tile(self._U, rows, some)
+            seen = self._explain(U, weights, said, rows, some)
             counts = seen.counts(C) if count else np.zeros((C, C))
             return seen.log_likelihood(), U.weighted_sum(seen.pull()), counts
 
@@ -194,23 +194,25 @@ class ForwardModel:
         table = np.concatenate([T.T, np.ones((1, C)), np.eye(C)])
         return np.stack([table, np.ones_like(table)], axis=2).astype(np.float32)
 
-    def _logits(self, U: Tile, weights: Floats, rows: slice, stride: int = 1) -> Floats:
+    def _logits(
+        self, U: Tile, weights: Floats, rows: slice, some: Index = ALL
+    ) -> Floats:
         """Logits of one tile, (C, t) float32."""
         logits = U.times(weights)
         if self._offset is not None:
-            logits += self._offset[rows][some_of(rows, stride)].T
+            logits += self._offset[rows][some].T
         return np.asarray(logits)
 
     def _explain(
-        self, U: Tile, weights: Floats, said: Floats, rows: slice, stride: int = 1
+        self, U: Tile, weights: Floats, said: Floats, rows: slice, some: Index = ALL
     ) -> "_Seen":
         """Softmax and likelihood of one tile."""
-        E = self._logits(U, weights, rows, stride)
+        E = self._logits(U, weights, rows, some)
         E -= E.max(axis=0)
         np.exp(E, out=E)
-        which = rows.start, stride
+        which = rows.start, isinstance(some, slice)
         if which not in self._runs:
-            self._runs[which] = _runs(self._said[rows][some_of(rows, stride)])
+            self._runs[which] = _runs(self._said[rows][some])
         order, runs = self._runs[which]
         if order is not None:
             E = E[:, order]
@@ -284,7 +286,7 @@ def _runs(said: Ints) -> tuple[Ints | None, Runs]:
         order = np.argsort(said, kind="stable")
         said = said[order]
     starts = np.flatnonzero(np.diff(said, prepend=-1))
-    stops = np.append(starts[1:], len(said))
+    stops = np.append(starts[1:], len(said))[: len(starts)]
     runs = [
         (int(said[start]), slice(int(start), int(stop)))
         for start, stop in zip(starts, stops, strict=True)

@@ -7,14 +7,14 @@ Leave-one-out divides by one minus it. With ridge r and Gram matrix V diag(v) V'
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.floating]
+from stct.linear import Floats
 
 # A row that is alone in its direction has leverage 1 and nothing to be predicted from:
 # it gets the mean. Dividing what is left by 1 - leverage would give its label away.
 MOST_LEVERAGE = 1.0 - 1e-3
 BLOCK = 64  # columns
+FULL_RANK = 0.6  # of the columns: with fewer directions a triangle is no less work
 
 
 class Axes(NamedTuple):
@@ -34,24 +34,30 @@ class Axes(NamedTuple):
         np.square(Z, out=Z)
         return np.asarray(np.minimum(Z @ D.astype(X.dtype), MOST_LEVERAGE))
 
-    def total_leverage(self, ridge: float) -> float:
-        """Sum of the leverages of all rows that G was made of."""
-        return float((self.values / (self.values + ridge)).sum())
-
-    def root(self, ridge: float, dtype: np.dtype[Any]) -> Floats:
-        """Lower triangular F (d, d) with ``F F' = V diag(1 / (v + ridge)) V'``."""
-        V = self.vectors
+    def root(self, ridge: float, dtype: np.dtype[Any]) -> "Root":
+        """Give F with ``F F' = V diag(1 / (v + ridge)) V'``."""
+        values, V = self
+        if len(values) < FULL_RANK * len(V):
+            return Root((V / np.sqrt(values + ridge)).astype(dtype), triangular=False)
         # Directions that were left out teach nothing. Next to nothing keeps F real.
-        nothing = 1e-6 / (float(self.values.max()) + ridge)
-        inverse = (V * (1.0 / (self.values + ridge) - nothing)) @ V.T
+        nothing = 1e-6 / (float(values.max()) + ridge)
+        inverse = (V * (1.0 / (values + ridge) - nothing)) @ V.T
         inverse[np.diag_indices(len(V))] += nothing
-        return np.linalg.cholesky(inverse).astype(dtype)
+        return Root(np.linalg.cholesky(inverse).astype(dtype), triangular=True)
 
 
-def leverage(X: Floats, root: Floats) -> Floats:
-    """``|x' F|^2`` of rows (t, d) for one ridge, (t,), by half of a full product."""
-    total = np.zeros(len(X), X.dtype)
-    for start in range(0, len(root), BLOCK):
-        Z = X[:, start:] @ root[start:, start : start + BLOCK]
-        total += np.einsum("ij,ij->i", Z, Z)
-    return np.minimum(total, MOST_LEVERAGE)
+class Root(NamedTuple):
+    """Leverages for one ridge, as the squared lengths of ``x' F``."""
+
+    F: Floats  # (d, rank), or (d, d) lower triangular
+    triangular: bool
+
+    def leverage(self, X: Floats) -> Floats:
+        """Leverages of rows (t, d), (t,)."""
+        total = np.zeros(len(X), X.dtype)
+        for start in range(0, self.F.shape[1], BLOCK):
+            # Above the diagonal are zeros: half of the work.
+            below = slice(start if self.triangular else 0, None)
+            Z = X[:, below] @ self.F[below, start : start + BLOCK]
+            total += np.einsum("ij,ij->i", Z, Z)
+        return np.minimum(total, MOST_LEVERAGE)

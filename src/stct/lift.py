@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.blocks import side_by_side
-from stct.engine import Computed, Engine, RowValues
+from stct.centred import CentredRows
+from stct.engine import ALL, Computed, Engine, Index, RowValues
 from stct.linear import Floats
 from stct.ridge import RidgePath
 from stct.transition import Ints
@@ -42,11 +43,15 @@ class Lift(NamedTuple):
         """Lift rows that are centred and scaled already."""
         return np.concatenate([X, waves(X, self.frequencies)], axis=1)
 
-    def rows(self, centred: RowValues, engine: Engine) -> RowValues:
+    def rows(self, centred: CentredRows, engine: Engine) -> RowValues:
         """Lifted rows of centred ones (n, d); stored if they are few."""
         n, d = centred.shape
+
+        def some(rows: slice, index: Index = ALL) -> Floats:
+            return self.of_centred(centred.some(rows, index))
+
         shape = (n, d + 2 * self.frequencies.shape[1])
-        lifted = Computed(lambda r: self.of_centred(centred[r]), shape, np.float32)
+        lifted = Computed(some, shape, np.float32, some=some)
         if 4 * shape[0] * shape[1] > MAX_BYTES:
             return lifted
         stored: RowValues = engine.rows(lifted.__getitem__, n)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stct.blocks import some_of
+from stct.blocks import MAX_STRIDE, some_of
 from stct.engine import RowValues
 from stct.forward import curvature
 from stct.given_labels import Labels
@@ -20,7 +20,7 @@ from stct.score_space import ScoreFit, ScoreSpace, fit_all, make_space, prior_pr
 from stct.transition import posterior, quality, raise_quality
 
 STEPS = 5
-ROWS_TAUGHT, ROWS_PER_WEIGHT = 2**16, 32  # more rows teach the last weights nothing
+TEACHING_ROWS, ROWS_PER_WEIGHT = 2**16, 32  # more teach the last weights nothing
 
 
 class LogOdds(NamedTuple):
@@ -76,8 +76,9 @@ def fit_log_odds(
 
 
 def teaching_stride(num_rows: int, num_weights: int) -> int:
-    """Of so many rows one teaches the last weights; of all but very many, each."""
-    return max(1, num_rows // max(ROWS_TAUGHT, ROWS_PER_WEIGHT * num_weights))
+    """Of so many labelled rows one teaches the last weights; each, if they are few."""
+    enough = max(TEACHING_ROWS, ROWS_PER_WEIGHT * num_weights)
+    return min(max(1, num_rows // enough), MAX_STRIDE)
 
 
 def fit_directly(
@@ -98,7 +99,8 @@ def fit_directly(
         Weights (d, C) and intercept (C,) of the correction.
     """
     engine, n = labels.engine, len(labels.given)
-    stride = teaching_stride(n, path.rows.shape[1] * labels.num_classes)
+    num_weights = path.rows.shape[1] * labels.num_classes
+    stride = teaching_stride(path.num_labelled, num_weights)
     given = engine.keep(labels.given)
     offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
 
@@ -132,7 +134,7 @@ def fit_directly(
         taught = some_of(rows, stride)
         logits = np.array(moved[rows], dtype=np.float32)
         P = softmax(logits[taught])
-        own = leverage(rows)[taught] * (stride / mean_bend)  # (t,)
+        own = leverage(rows, taught) * (stride / mean_bend)  # (t,)
         pull = own / np.maximum(1.0 - own * bend(rows), 0.05)
         step = pull[:, None] * (P - posterior(P, T, given[rows][taught]))
         logits[taught] += step

@@ -99,7 +99,7 @@ def correct_many_classes(
     leverage = path.leverage_at(direct.ridge)
     S += X @ direct.weights
     for block, sampled in zip(_tiles(index, n), _parts(index, n), strict=True):
-        own = leverage(block)[index[sampled] - block.start]
+        own = leverage(block, index[sampled] - block.start)
         S[sampled] += pull(S[sampled], said[sampled], own)
     last = _climb(S, said, first.transition)
     del S, X
@@ -113,8 +113,8 @@ def correct_many_classes(
         """Probabilities and numbers of a tile's most probable classes."""
         L = np.asarray(scores[rows], np.float32) * np.float32(first.sharpness)
         L += np.asarray(rows_of_H[rows], np.float32) @ direct.weights
-        own = leverage(rows) * sampled_rows[rows]
-        L += pull(L, given[rows], own)
+        some = np.flatnonzero(sampled_rows[rows])
+        L[some] += pull(L[some], given[rows][some], leverage(rows, some))
         return top_posterior(L, given[rows], locked[rows], sharpness, T)
 
     top = engine.take(engine.rows(keep_top, n), None)  # (n, 2 TOP)

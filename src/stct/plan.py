@@ -177,7 +177,8 @@ def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
     n, d, C, _ = problem
     kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
-    rows = n * (4 * kept + 4 * 7 + 100) + 4 * sample
+    leverages = 7 if n < 2 * CHOOSING_ROWS else 1
+    rows = n * (4 * (kept + leverages) + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4
     gram = 8 * (3 * d * d + 12 * d * C + 20 * C * C)
     sorted_rows = 4 * n * d if n * d <= MAX_SORTED else 0

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.blocks import TILE, some_of
+from stct.blocks import MAX_STRIDE, TILE, some_of
 from stct.centred import CentredRows, Tile, scale_of
-from stct.engine import Computed, Engine, Local, RowValues
-from stct.leverage import MOST_LEVERAGE, Axes, leverage
+from stct.engine import Computed, Engine, Index, Local, RowValues
+from stct.leverage import MOST_LEVERAGE, Axes
 from stct.linear import Floats, smallest_real
 
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
@@ -82,9 +82,9 @@ class RidgePath:
         values = self.axes.values
         unit = float(values.mean()) if len(values) else 1.0
         self._ridges = np.array(STRENGTHS) * unit  # (L,)
-        self._stride = max(1, self._num_rows // CHOOSING_ROWS)
-        # Leverages: of few rows (n, L), of many rows (n,) by number of the ridge.
-        self._of_few: Any = self._leverages() if self._stride == 1 else None
+        # Leverages: of few rows (n, L); of many rows (n,) at the last ridge, by number.
+        few = self._num_rows < 2 * CHOOSING_ROWS
+        self._of_few: Any = self._leverages() if few else None
         self._of_many: dict[int, Any] = {}
 
     def fit(
@@ -100,8 +100,8 @@ class RidgePath:
         Theorem 1 as a model selector: the leave-one-out argmax is compared with
         ``given`` (n,), which is -1 in rows without a label. Of equal strengths the
         strongest wins: it leans least on single rows. A ``strength`` of an earlier
-        fit skips the choice. Of many rows every few choose. Scores that are not kept
-        are computed again whenever they are read.
+        fit skips the choice. Of many rows some choose. Scores that are not kept are
+        computed again whenever they are read.
         """
         label_mean = self._label_mean(Y)  # (C,)
         values, V = self.axes
@@ -118,25 +118,29 @@ class RidgePath:
         W = models[best] * self.rows.scale
         return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
 
-    def leverage_at(self, ridge: float) -> Callable[[slice], Floats]:
-        """Diagonal of the hat matrix for any ridge, as a function of the rows.
+    def leverage_at(self, ridge: float) -> Callable[[slice, Index], Floats]:
+        """Diagonal of the hat matrix for any ridge, as a function of some rows.
 
-        Of few rows interpolated between the strengths of the path. Of many rows, after
-        a fit, that of the fit in proportion: right in total, and small. 0 in rows not
+        Of few rows it is interpolated between the strengths of the path. 0 in rows not
         learnt from.
         """
-        if self._of_few is None:
-            number, known = next(iter(self._of_many.items()))
-            factor = self.axes.total_leverage(ridge)
-            factor /= self.axes.total_leverage(self._ridges[number])
-            return lambda rows: np.minimum(factor * known[rows], MOST_LEVERAGE)
+        centred, labelled, of_few = self.rows, self._labelled, self._of_few
+        if of_few is None:
+            root = self.axes.root(ridge, centred.dtype)
+
+            def compute(rows: slice, some: Index) -> Floats:
+                parts = [root.leverage(X) for _, X in Tile(centred, rows, some)]
+                own = np.concatenate(parts) if parts else np.empty(0, centred.dtype)
+                return np.asarray(own * labelled[rows][some])
+
+            return compute
         steps = np.arange(len(self._ridges))
         place = float(np.interp(np.log(ridge), np.log(self._ridges), steps))
         low = min(int(place), len(steps) - 2)
-        share, of_few = place - low, self._of_few
+        share = place - low
 
-        def interpolate(rows: slice) -> Floats:
-            mine = of_few[rows]
+        def interpolate(rows: slice, some: Index) -> Floats:
+            mine = of_few[rows][some]
             return np.asarray((1.0 - share) * mine[:, low] + share * mine[:, low + 1])
 
         return interpolate
@@ -169,20 +173,16 @@ class RidgePath:
         real = values > smallest_real(values, self.rows.dtype)
         return mean, Axes(values[real], Vt[real].T)
 
-    def _leverages(self, number: int | None = None) -> Any:
-        """Diagonal of the hat matrix for one or, (n, L), each of the strengths."""
-        centred, labelled, dtype = self.rows, self._labelled, self.rows.dtype
-        axes, ridges = self.axes.astype(dtype), self._ridges
-        root = None if number is None else self.axes.root(ridges[number], dtype)
+    def _leverages(self) -> Any:
+        """Diagonal of the hat matrix for each of the strengths, (n, L)."""
+        centred, labelled, ridges = self.rows, self._labelled, self._ridges
+        axes = self.axes.astype(centred.dtype)
 
         def leverages(rows: slice) -> Floats:
-            parts = [
-                axes.leverages(X, ridges) if root is None else leverage(X, root)
-                for _, X in Tile(centred, rows)
-            ]
-            out = np.concatenate(parts)
-            out[~labelled[rows]] = 0.0
-            return out
+            parts = [axes.leverages(X, ridges) for _, X in Tile(centred, rows)]
+            own = np.concatenate(parts)
+            own[~labelled[rows]] = 0.0
+            return own
 
         return self._engine.rows(leverages, self._num_rows)
 
@@ -222,23 +222,28 @@ class RidgePath:
     ) -> int:
         """Give the number of the model that agrees most with the given labels."""
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
-        axes, ridges = self.axes.astype(centred.dtype), self._ridges
-        of_few, stride = self._of_few, self._stride
+        of_few, ridges = self._of_few, self._ridges
+        axes = self.axes.astype(centred.dtype) if of_few is None else None
         W = np.concatenate([_working(model, centred.dtype) for model in models])
         mean = label_mean.astype(centred.dtype)
+        stride = min(max(1, n // CHOOSING_ROWS), MAX_STRIDE)
 
         def agree(rows: slice) -> tuple[Floats]:
-            some = some_of(rows, stride)
-            F, parts = [], []
-            for _, X in Tile(centred, rows, stride=stride):
-                F.append((W @ X.T).reshape(len(models), -1, len(X)).swapaxes(1, 2))
-                if of_few is None:
-                    parts.append(axes.leverages(X, ridges))
-            known = labelled[rows][some, None]
-            own = np.concatenate(parts) * known if parts else of_few[rows]
-            own = own.T[:, :, None]  # (L, t, 1)
-            S = left_out(np.concatenate(F, axis=1), own, known, Y[rows][some], mean, n)
-            return ((S.argmax(axis=2) == given[rows][some]).sum(axis=1),)
+            here = np.arange(rows.stop - rows.start)[some_of(rows, stride)]
+            here = here[labelled[rows][here]]
+            said, targets = given[rows][here], Y[rows][here]
+            known = np.ones((len(here), 1), dtype=bool)
+            counts = np.zeros(len(models))
+            for part, X in Tile(centred, rows, here):
+                F = (W @ X.T).reshape(len(models), -1, len(X)).swapaxes(1, 2)
+                own = (
+                    of_few[rows][here[part]]
+                    if axes is None
+                    else axes.leverages(X, ridges)
+                )
+                S = left_out(F, own.T[:, :, None], known[part], targets[part], mean, n)
+                counts += (S.argmax(axis=2) == said[part]).sum(axis=1)
+            return (counts,)
 
         counts = self._engine.sum(agree, self._num_rows)[0]
         return len(models) - 1 - int(counts[::-1].argmax())
@@ -248,7 +253,9 @@ class RidgePath:
     ) -> Callable[[slice], Floats]:
         """Leave-one-out predictions of a tile by one model (d, C), (t, C)."""
         if self._of_few is None and number not in self._of_many:
-            self._of_many = {number: self._leverages(number)}
+            compute, everything = self.leverage_at(self._ridges[number]), slice(None)
+            values = self._engine.rows(lambda r: compute(r, everything), self._num_rows)
+            self._of_many = {number: values}
         W = _working(model, self.rows.dtype)
         mean = label_mean.astype(self.rows.dtype)
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
@@ -266,7 +273,7 @@ class RidgePath:
 
 def left_out(
     F: Floats,
-    leverage: Floats,
+    own: Floats,
     known: NDArray[np.bool_],
     Y: Floats,
     mean: Floats,
@@ -281,7 +288,8 @@ def left_out(
     ----------
     F : ndarray of shape (..., t, C)
         Overwritten.
-    leverage : ndarray of shape (..., t, 1)
+    own : ndarray of shape (..., t, 1)
+        Leverages.
     known : ndarray of bool, shape (t, 1)
         Rows that were learnt from.
     Y : ndarray of shape (t, C)
@@ -290,7 +298,7 @@ def left_out(
         How many rows were learnt from.
     """
     count = mean.dtype.type(n)
-    own = leverage + known / count
+    own = own + known / count
     Yc = known * (Y - mean)
     F -= own * Yc
     F /= np.maximum(1.0 - own, 1.0 - MOST_LEVERAGE)
