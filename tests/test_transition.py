@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 
 from stct import transition
 from stct.transition import decide
@@ -143,3 +144,18 @@ def test_decision_abstains_where_theorem_1_fails():
     got = decide(Q, GIVEN, np.array([False, True, True]), 1.0)
     assert got.action.tolist() == ["abstain", "abstain", "abstain", "fill"]
     assert got.labels.tolist() == [0, 1, 0, 1]
+
+
+def test_curvature_is_the_fisher_information_of_a_given_label_by_autograd():
+    rng = np.random.default_rng(0)
+    T = rng.dirichlet(np.ones(4), size=4)
+    logits = rng.normal(size=(6, 4))
+    for row in logits:
+        z = torch.tensor(row, requires_grad=True)
+        total = 0.0
+        for given in range(4):
+            q = (torch.softmax(z, 0) @ torch.tensor(T))[given]
+            (slope,) = torch.autograd.grad(torch.log(q), z)
+            total += q.item() * (slope**2).sum().item()  # E[(d log q / dz)^2]
+        P = np.exp(row) / np.exp(row).sum()
+        assert transition.curvature(P[None], T)[0] == pytest.approx(total / 3)

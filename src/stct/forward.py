@@ -294,17 +294,5 @@ def _runs(said: Ints) -> tuple[Ints | None, Runs]:
     return order, runs
 
 
-def curvature(P: Floats, T: Floats) -> Floats:
-    """Fisher information of a given label about the logits, mean over classes, (n,).
-
-    For a row with Pr[clean | x] = P (n, C): little where P is sure or T is noisy.
-    """
-    T = T.astype(P.dtype)
-    P2 = P * P
-    pulled = (P2 @ (T * T)) / np.maximum(P @ T, 1e-20)  # (n, C)
-    total = pulled.sum(axis=1) - P2.sum(axis=1)
-    return np.asarray(np.maximum(total, 0.0) / (len(T) - 1))
-
-
 def _working(W: Floats) -> Floats:
     return np.ascontiguousarray(W.T, dtype=np.float32)  # (C, k)

@@ -1,12 +1,14 @@
 """How much of its own label is in a row's prediction: the diagonal of the hat matrix.
 
 Leave-one-out divides by one minus it. With ridge r and Gram matrix V diag(v) V' it is
-``x' V diag(1 / (v + r)) V' x``. Legend: t rows of a tile, d columns, L ridges.
+``x' V diag(1 / (v + r)) V' x``. Legend: t rows of a tile, d columns, C classes, L
+ridges.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stct.linear import Floats
 
@@ -61,3 +63,40 @@ class Root(NamedTuple):
             Z = X[:, below] @ self.F[below, start : start + BLOCK]
             total += np.einsum("ij,ij->i", Z, Z)
         return np.minimum(total, MOST_LEVERAGE)
+
+
+def left_out(
+    F: Floats,
+    own: Floats,
+    known: NDArray[np.bool_],
+    Y: Floats,
+    mean: Floats,
+    n: int,
+) -> Floats:
+    """Leave-one-out predictions (F - l Y) / (1 - l) from those by all rows.
+
+    Left out of the weights and of the means that the others are centred by, a row has
+    leverage l + 1/n. The label mean alone is that of all rows.
+
+    Parameters
+    ----------
+    F : ndarray of shape (..., t, C)
+        Overwritten.
+    own : ndarray of shape (..., t, 1)
+        Leverages.
+    known : ndarray of bool, shape (t, 1)
+        Rows that were learnt from.
+    Y : ndarray of shape (t, C)
+    mean : ndarray of shape (C,)
+    n : int
+        How many rows were learnt from.
+    """
+    count = mean.dtype.type(n)
+    own = own + known / count
+    Yc = known * (Y - mean)
+    F -= own * Yc
+    F /= np.maximum(1.0 - own, 1.0 - MOST_LEVERAGE)
+    F += Yc / (count - 1)
+    F *= own < MOST_LEVERAGE
+    F += mean
+    return F

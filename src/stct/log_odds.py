@@ -11,13 +11,12 @@ import numpy as np
 
 from stct.blocks import MAX_STRIDE, some_of
 from stct.engine import RowValues
-from stct.forward import curvature
 from stct.given_labels import Labels
 from stct.linear import Floats, solve
 from stct.probabilities import softmax
 from stct.ridge import RidgePath
 from stct.score_space import ScoreFit, ScoreSpace, fit_all, make_space, prior_precision
-from stct.transition import posterior, quality, raise_quality
+from stct.transition import curvature, posterior, quality, raise_quality
 
 STEPS = 5
 TEACHING_ROWS, ROWS_PER_WEIGHT = 2**16, 32  # more teach the last weights nothing

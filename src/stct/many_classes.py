@@ -17,7 +17,7 @@ import numpy as np
 from stct.blocks import TILE
 from stct.correction import ConstantModel, Correction, TopClasses
 from stct.engine import Computed, Local, RowValues
-from stct.forward import ForwardModel, curvature
+from stct.forward import ForwardModel
 from stct.given_labels import Labels
 from stct.linear import Floats
 from stct.log_odds import STEPS
@@ -27,6 +27,7 @@ from stct.score_space import highest, is_better
 from stct.transition import (
     Ints,
     anchor_transition,
+    curvature,
     is_learnable,
     posterior,
     proven_transition,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from stct.blocks import MAX_STRIDE, TILE, some_of
 from stct.centred import CentredRows, Tile, scale_of
 from stct.engine import Computed, Engine, Index, Local, RowValues
-from stct.leverage import MOST_LEVERAGE, Axes
+from stct.leverage import Axes, left_out
 from stct.linear import Floats, smallest_real
 
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
@@ -269,43 +269,6 @@ class RidgePath:
             return left_out(F, own[:, None], known, Y[rows], mean, n)
 
         return predict
-
-
-def left_out(
-    F: Floats,
-    own: Floats,
-    known: NDArray[np.bool_],
-    Y: Floats,
-    mean: Floats,
-    n: int,
-) -> Floats:
-    """Leave-one-out predictions (F - l Y) / (1 - l) from those by all rows.
-
-    Left out of the weights and of the means that the others are centred by, a row has
-    leverage l + 1/n. The label mean alone is that of all rows.
-
-    Parameters
-    ----------
-    F : ndarray of shape (..., t, C)
-        Overwritten.
-    own : ndarray of shape (..., t, 1)
-        Leverages.
-    known : ndarray of bool, shape (t, 1)
-        Rows that were learnt from.
-    Y : ndarray of shape (t, C)
-    mean : ndarray of shape (C,)
-    n : int
-        How many rows were learnt from.
-    """
-    count = mean.dtype.type(n)
-    own = own + known / count
-    Yc = known * (Y - mean)
-    F -= own * Yc
-    F /= np.maximum(1.0 - own, 1.0 - MOST_LEVERAGE)
-    F += Yc / (count - 1)
-    F *= own < MOST_LEVERAGE
-    F += mean
-    return F
 
 
 def _working(model: Floats, dtype: np.dtype[Any]) -> Floats:

@@ -223,3 +223,15 @@ def decide_between(
     follow = (action == RELABEL) | missing
     labels = np.where(follow, best, given)
     return Decision(labels, np.where(follow, p_best, p_given), action)
+
+
+def curvature(P: Floats, T: Floats) -> Floats:
+    """Fisher information of a given label about the logits, mean over classes, (n,).
+
+    For a row with Pr[clean | x] = P (n, C): little where P is sure or T is noisy.
+    """
+    T = T.astype(P.dtype)
+    P2 = P * P
+    pulled = (P2 @ (T * T)) / np.maximum(P @ T, 1e-20)  # (n, C)
+    total = pulled.sum(axis=1) - P2.sum(axis=1)
+    return np.asarray(np.maximum(total, 0.0) / (len(T) - 1))
