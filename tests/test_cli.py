@@ -265,7 +265,8 @@ def test_progress_is_one_plain_line_where_there_is_no_terminal(capsys, monkeypat
     assert re.fullmatch(r"Correcting: 25%, about \d+ s left\n", shown.err)
 
 
-def test_ctrl_c_is_exit_130_and_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_and_leaves_nothing(tmp_path, end):
     pipe = tmp_path / "t.csv"
     os.mkfifo(pipe)
     command = [
@@ -285,13 +286,58 @@ def test_ctrl_c_is_exit_130_and_leaves_nothing(tmp_path):
         with contextlib.suppress(OSError):  # nobody reads yet
             writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(end)
     stdout, stderr = process.communicate(timeout=60)
     os.close(writer)
-    assert process.returncode == 130
+    assert process.returncode == 128 + end
     assert b"Traceback" not in stderr
     assert stdout == b""
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+STOPPED_WHILE_WRITING = """
+import time
+from stct import cli
+from stct.data import tables
+
+def write_table(path, table):
+    path.write_text("half of")
+    print("writing", flush=True)
+    time.sleep(60)
+
+tables.write_table = write_table
+cli.main()
+"""
+
+
+def test_sigterm_while_writing_leaves_nothing_half_written(tmp_path):
+    (tmp_path / "t.csv").write_text("label\na\nb\n")
+    command = [sys.executable, "-c", STOPPED_WHILE_WRITING]
+    process = subprocess.Popen(
+        [*command, "noise", "t.csv", "-o", "out.csv"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"writing\n"
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "owner"),
+    [
+        (["--map", "cifar10"], "asymmetric"),
+        (["--matrix", "T.csv"], "matrix"),
+        (["--embeddings", "e.npy", "--kind", "pair"], "instance"),
+    ],
+)
+def test_noise_refuses_options_of_other_kinds(tmp_path, options, owner):
+    (tmp_path / "t.csv").write_text("label\na\nb\n")
+    done = stct("noise", "t.csv", *options, "-o", "out.csv", cwd=tmp_path)
+    assert_error(done, f"goes with --kind {owner}")
+    assert not (tmp_path / "out.csv").exists()
 
 
 OPTIONS = {

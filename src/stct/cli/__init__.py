@@ -3,9 +3,11 @@
 Heavy imports wait inside the commands so that ``stct --help`` answers at once.
 """
 
+import signal
 import sys
 from collections.abc import Callable
 from io import TextIOWrapper
+from types import FrameType
 from typing import NoReturn
 
 import typer
@@ -49,6 +51,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # labels in any script
+    signal.signal(signal.SIGTERM, _end)
     try:
         sys.exit(app(prog_name="stct", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
@@ -68,6 +71,11 @@ def main() -> None:
         if not message:  # no command at all: the help has been shown
             sys.exit(2)
         _fail(message)
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    """Leave as after an error: what is half-written goes, nothing is said."""
+    sys.exit(128 + number)
 
 
 def _fail(message: str) -> NoReturn:

@@ -131,6 +131,16 @@ def noise(
     from stct.data.noising import add_noise, keep_column
     from stct.data.tables import read_table
 
+    for option, value, owner in (
+        ("--map", flips, options.Kind.ASYMMETRIC),
+        ("--matrix", matrix, options.Kind.MATRIX),
+        ("--embeddings", embeddings, options.Kind.INSTANCE),
+        ("--embeddings-column", embeddings_column, options.Kind.INSTANCE),
+    ):
+        if value is not None and kind is not owner:
+            raise ValueError(
+                f"{option} goes with --kind {owner.value}, not {kind.value}"
+            )
     _check_output(output, table, overwrite=overwrite)
     clean = read_table(table)
     labels = read_labels(clean, table, label_column)
