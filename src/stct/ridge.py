@@ -223,24 +223,24 @@ class RidgePath:
         """Give the number of the model that agrees most with the given labels."""
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
         of_few, ridges = self._of_few, self._ridges
-        axes = self.axes.astype(centred.dtype) if of_few is None else None
+        axes = self.axes.astype(centred.dtype)
         W = np.concatenate([_working(model, centred.dtype) for model in models])
         mean = label_mean.astype(centred.dtype)
         stride = min(max(1, n // CHOOSING_ROWS), MAX_STRIDE)
 
+        everything = n == self._num_rows
+
         def agree(rows: slice) -> tuple[Floats]:
-            here = np.arange(rows.stop - rows.start)[some_of(rows, stride)]
-            here = here[labelled[rows][here]]
-            said, targets = given[rows][here], Y[rows][here]
-            known = np.ones((len(here), 1), dtype=bool)
-            counts = np.zeros(len(models))
-            for part, X in Tile(centred, rows, here):
+            some = some_of(rows, stride)
+            if not everything:
+                here = np.arange(rows.stop - rows.start)[some]
+                some = here[labelled[rows][here]]
+            said, targets = given[rows][some], Y[rows][some]
+            owns = None if of_few is None else of_few[rows][some]  # (t, L)
+            known, counts = np.ones((len(said), 1), dtype=bool), np.zeros(len(models))
+            for part, X in Tile(centred, rows, some):
                 F = (W @ X.T).reshape(len(models), -1, len(X)).swapaxes(1, 2)
-                own = (
-                    of_few[rows][here[part]]
-                    if axes is None
-                    else axes.leverages(X, ridges)
-                )
+                own = axes.leverages(X, ridges) if owns is None else owns[part]
                 S = left_out(F, own.T[:, :, None], known[part], targets[part], mean, n)
                 counts += (S.argmax(axis=2) == said[part]).sum(axis=1)
             return (counts,)
