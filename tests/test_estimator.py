@@ -51,6 +51,7 @@ def test_labels_get_as_good_where_some_of_many_rows_teach(digits, monkeypatch):
     X, given, truth = digits
     everyone = LabelCorrector().fit_correct(X, given)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 500)
+    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
     monkeypatch.setattr(log_odds, "TEACHING_ROWS", 600)
     monkeypatch.setattr(log_odds, "ROWS_PER_WEIGHT", 0)
     some = LabelCorrector().fit_correct(X, given)

@@ -126,6 +126,7 @@ def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, rank):
     Y = np.eye(3, dtype=np.float32)[given]
     few = RidgePath(H, given >= 0)
     assert len(few.axes.values) == rank
+    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 200)
     many = RidgePath(H, given >= 0)
     for strength in STRENGTHS:
@@ -139,6 +140,7 @@ def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, rank):
 
 @pytest.mark.parametrize("most", [10, 10**6])  # rows are many; rows are few
 def test_leverage_at_any_ridge_is_the_hat_diagonal(rng, monkeypatch, most):
+    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", most)
     H = rng.normal(size=(400, 20))
     path = RidgePath(H, np.arange(400) >= 40)
@@ -155,6 +157,7 @@ def test_leverage_at_any_ridge_is_the_hat_diagonal(rng, monkeypatch, most):
 
 
 def test_many_rows_few_of_them_labelled_all_choose(rng, monkeypatch):
+    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 100)
     H = rng.normal(size=(3000, 20))
     given = np.full(3000, -1)
@@ -166,6 +169,7 @@ def test_many_rows_few_of_them_labelled_all_choose(rng, monkeypatch):
 
 
 def test_constant_rows_have_no_leverage(monkeypatch):
+    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 10)
     given = np.arange(100) % 2
     fit = RidgePath(np.ones((100, 3)), np.ones(100, bool)).fit(np.eye(2)[given], given)
@@ -174,6 +178,7 @@ def test_constant_rows_have_no_leverage(monkeypatch):
 
 def test_classes_that_take_turns_all_choose_the_strength(rng, monkeypatch):
     """Every third row would be of one class, and any strength right for it."""
+    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 300)
     given = np.arange(900) % 3
     H = np.eye(3)[given] @ rng.normal(size=(3, 40)) + rng.normal(size=(900, 40))

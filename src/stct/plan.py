@@ -21,7 +21,7 @@ from stct.log_odds import teaching_stride
 from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
 from stct.nmc import MAX_SORTED
 from stct.probabilities import one_hot
-from stct.ridge import CHOOSING_ROWS, RidgePath
+from stct.ridge import RidgePath, are_few
 from stct.score_space import MAX_VALIDATION, SAMPLE
 from stct.transition import symmetric_transition
 
@@ -156,7 +156,8 @@ def _time(function: Callable[[], object], budget: float = 0.4) -> float:
 
 def _seconds(problem: Problem, costs: Costs) -> float:
     n = problem.rows
-    factor = costs.factor * (MANY_ROWS_FACTOR if n >= 2 * CHOOSING_ROWS else 1.0)
+    few = are_few(n, problem.columns)
+    factor = costs.factor * (1.0 if few else MANY_ROWS_FACTOR)
     if problem.classes > MANY:
         everywhere = factor + FITS * costs.ridge + 2 * costs.narrow
         in_sample = MANY_WIDE * costs.wide + MANY_STEPS * costs.narrow
@@ -177,7 +178,7 @@ def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
     n, d, C, _ = problem
     kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
-    leverages = 7 if n < 2 * CHOOSING_ROWS else 1
+    leverages = 7 if are_few(n, d) else 1
     rows = n * (4 * (kept + leverages) + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4
     gram = 8 * (3 * d * d + 12 * d * C + 20 * C * C)

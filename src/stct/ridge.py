@@ -19,7 +19,13 @@ from stct.linear import Floats, smallest_real
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
 # path is the same for embeddings of any scale.
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
+ROWS_PER_COLUMN = 128
 CHOOSING_ROWS = 2**15  # at least so many choose the strength
+
+
+def are_few(num_rows: int, num_columns: int) -> bool:
+    """So few rows that leverages at all strengths are no more work than at two."""
+    return num_rows < max(2 * CHOOSING_ROWS, ROWS_PER_COLUMN * num_columns)
 
 
 class RidgeFit(NamedTuple):
@@ -83,7 +89,7 @@ class RidgePath:
         unit = float(values.mean()) if len(values) else 1.0
         self._ridges = np.array(STRENGTHS) * unit  # (L,)
         # Leverages: of few rows (n, L); of many rows (n,) at the last ridge, by number.
-        few = self._num_rows < 2 * CHOOSING_ROWS
+        few = are_few(self._num_rows, H.shape[1])
         self._of_few: Any = self._leverages() if few else None
         self._of_many: dict[int, Any] = {}
 
