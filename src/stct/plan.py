@@ -35,7 +35,7 @@ NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 10, 200, 70
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
 # With many classes, passes over the sample: of the likelihood, and wide ones.
 MANY_STEPS, MANY_WIDE = 50, 8
-READS = 18  # times that every row is read
+READS = 11  # times that every row is read; rows that teach are read more often
 LONG = 3600.0  # seconds from which more machines are worth their trouble
 
 
@@ -89,7 +89,8 @@ def make_plan(
     work = _seconds(problem, measure(problem)) * cores / total
     data = float(n) * d * size
     if read_rate and data > 0.7 * available_memory() * max(1.0, total / cores):
-        work = max(work, READS * data / read_rate * cores / total)
+        reads = READS + TAUGHT_PASSES / teaching_stride(n, d * C)
+        work = max(work, reads * data / read_rate * cores / total)
     local = total <= cores
     seconds_here = work * total / cores
     if not local:
