@@ -93,10 +93,11 @@ def left_out(
     """
     count = mean.dtype.type(n)
     own = own + known / count
-    Yc = known * (Y - mean)
-    F -= own * Yc
-    F /= np.maximum(1.0 - own, 1.0 - MOST_LEVERAGE)
-    F += Yc / (count - 1)
-    F *= own < MOST_LEVERAGE
+    rest = np.maximum(1.0 - own, 1.0 - MOST_LEVERAGE)
+    # The label mean of all rows: 1 / (n - 1) of the row's own label comes back.
+    F -= (own - rest / (count - 1)) * (known * (Y - mean))
+    F /= rest
+    if own.max(initial=0.0) >= MOST_LEVERAGE:
+        F *= own < MOST_LEVERAGE
     F += mean
     return F

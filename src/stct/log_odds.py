@@ -102,17 +102,9 @@ def fit_directly(
     stride = teaching_stride(path.num_labelled, num_weights)
     given = engine.keep(labels.given)
     offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
-
-    def bend(rows: slice) -> Floats:
-        taught = some_of(rows, stride)
-        return curvature(softmax(offset[rows][taught]), T)  # (t,)
-
-    def total_bend(rows: slice) -> tuple[Any, int]:
-        bends = bend(rows)
-        return bends.sum(dtype=np.float64), len(bends)
-
-    total, count = engine.sum(total_bend, n)
-    mean_bend = max(float(total / count), 1e-6)
+    bend = engine.rows(lambda rows: curvature(softmax(offset[rows]), T), n)  # (n,)
+    total = engine.sum(lambda rows: (bend[rows].sum(dtype=np.float64),), n, wide=False)
+    mean_bend = max(float(total[0]) / n, 1e-6)
     values, vectors = path.axes
     penalty = float(values.sum()) / path.num_labelled
     scale = 1.0 / np.sqrt(mean_bend / stride * values + penalty)  # (rank,)
@@ -134,7 +126,7 @@ def fit_directly(
         logits = np.array(moved[rows], dtype=np.float32)
         P = softmax(logits[taught])
         own = leverage(rows, taught) * (stride / mean_bend)  # (t,)
-        pull = own / np.maximum(1.0 - own * bend(rows), 0.05)
+        pull = own / np.maximum(1.0 - own * bend[rows][taught], 0.05)
         step = pull[:, None] * (P - posterior(P, T, given[rows][taught]))
         logits[taught] += step
         return logits
