@@ -33,8 +33,8 @@ MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 7
 NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 10, 200, 70
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
-# With many classes, passes over the sample: of the likelihood, and wide ones.
-MANY_STEPS, MANY_WIDE = 50, 8
+# With many classes, fits, and passes over the sample: of the likelihood, and wide ones.
+MANY_FITS, MANY_STEPS, MANY_WIDE = 1.0, 50, 8
 READS = 11  # times that every row is read; rows that teach are read more often
 LONG = 3600.0  # seconds from which more machines are worth their trouble
 
@@ -160,7 +160,7 @@ def _seconds(problem: Problem, costs: Costs) -> float:
     few = are_few(n, problem.columns)
     factor = costs.factor * (1.0 if few else MANY_ROWS_FACTOR)
     if problem.classes > MANY:
-        everywhere = factor + FITS * costs.ridge + 2 * costs.narrow
+        everywhere = factor + MANY_FITS * costs.ridge + 2 * costs.narrow
         in_sample = MANY_WIDE * costs.wide + MANY_STEPS * costs.narrow
         return n * everywhere + min(n, SAMPLED // problem.classes) * in_sample
     taught = TAUGHT_PASSES / teaching_stride(n, problem.columns * problem.classes)
