@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from noisy_rows import blobs, noisy_digits
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
@@ -13,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from stct import LabelCorrector, log_odds, nmc, noise, ridge
-from stct.blocks import TILE
 
 METHODS = ["loo", "split", "paper"]
 
@@ -23,20 +23,9 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-def blobs(n=600, classes=3, d=6, rate=0.3, seed=0):
-    """Embeddings in well separated groups, labels with symmetric noise."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, classes, n)
-    X = rng.normal(size=(n, d)) + 6.0 * rng.normal(size=(classes, d))[truth]
-    given = noise.symmetric(truth, classes, rate, rng).labels
-    return X, given, truth
-
-
 @pytest.fixture(scope="module")
 def digits():
-    X, truth = load_digits(return_X_y=True)
-    given = noise.symmetric(truth, 10, 0.5, np.random.default_rng(0)).labels
-    return X, given, truth
+    return noisy_digits()
 
 
 @pytest.mark.parametrize("method", ["loo", "split"])
@@ -221,100 +210,6 @@ def test_bad_probabilities(P, message):
     _, given, _ = blobs()
     with pytest.raises(ValueError, match=message):
         LabelCorrector().fit(pred_probs=P, y=given)
-
-
-# Invariances
-
-
-@pytest.fixture(scope="module")
-def weak():
-    """Overlapping groups: rows near the border are there to flip."""
-    rng = np.random.default_rng(3)
-    truth = rng.integers(0, 4, 3 * TILE)
-    X = rng.normal(size=(len(truth), 12)) + 1.5 * rng.normal(size=(4, 12))[truth]
-    given = noise.symmetric(truth, 4, 0.3, rng).labels
-    return X, given
-
-
-def test_order_of_rows_does_not_matter(weak):
-    X, y = weak
-    order = np.random.default_rng(0).permutation(len(X))
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X[order], y[order])
-    np.testing.assert_array_equal(a.labels_[order], b.labels_)
-    np.testing.assert_array_equal(a.action_[order], b.action_)
-
-
-def test_order_of_rows_does_not_change_a_bit_even_in_float32():
-    X, y, _ = blobs(n=2000, classes=5, d=8, rate=0.5, seed=4)
-    X = (X * 0.4).astype(np.float32)
-    order = np.random.default_rng(1).permutation(len(X))
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X[order], y[order])
-    np.testing.assert_array_equal(a.label_distributions_[order], b.label_distributions_)
-
-
-def test_order_of_rows_with_equal_first_columns(digits):
-    X, y, _ = digits
-    order = np.random.default_rng(2).permutation(len(X))
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X[order], y[order])
-    np.testing.assert_array_equal(a.label_distributions_[order], b.label_distributions_)
-
-
-def test_names_of_classes_do_not_matter(weak):
-    X, y = weak
-    names = np.array(["d", "a", "c", "b"])
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X, names[y])
-    np.testing.assert_array_equal(names[a.labels_], b.labels_)
-    np.testing.assert_array_equal(a.action_, b.action_)
-
-
-@pytest.mark.parametrize("scale", [1e-12, 0.1, 1e12])
-def test_scale_does_not_matter(weak, scale):
-    X, y = weak
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X * scale, y)
-    np.testing.assert_array_equal(a.labels_, b.labels_)
-
-
-def test_extreme_scales_survive_in_float32(weak):
-    X, y = weak
-    a = LabelCorrector().fit(X.astype(np.float32), y)
-    for scale in (1e-30, 1e30):
-        b = LabelCorrector().fit((X * scale).astype(np.float32), y)
-        assert (a.labels_ == b.labels_).mean() > 0.999
-
-
-def test_shift_does_not_matter(weak):
-    X, y = weak
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X + 100.0, y)
-    np.testing.assert_array_equal(a.labels_, b.labels_)
-
-
-def test_rotation_does_not_matter(weak):
-    X, y = weak
-    rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 12)))
-    a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X @ rotation, y)
-    np.testing.assert_array_equal(a.labels_, b.labels_)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_same_seed_same_bits_for_any_number_of_threads(weak, method):
-    X, y = weak
-    fits = [
-        LabelCorrector(method, n_jobs=jobs, random_state=7).fit(X, y)
-        for jobs in (1, 2, -1)
-    ]
-    for other in fits[1:]:
-        np.testing.assert_array_equal(
-            fits[0].label_distributions_, other.label_distributions_
-        )
-
-
-def test_memory_maps_and_float16_are_fine(tmp_path, weak):
-    X, y = weak
-    np.save(tmp_path / "x.npy", X.astype(np.float16))
-    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    a = LabelCorrector().fit(mapped, y)
-    b = LabelCorrector().fit(X.astype(np.float16).astype(np.float32), y)
-    np.testing.assert_array_equal(a.labels_, b.labels_)
 
 
 def test_works_in_a_pipeline_and_clones_and_pickles():

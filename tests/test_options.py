@@ -1,0 +1,172 @@
+"""Which options the commands have, and what the help says."""
+
+import pytest
+import typer.main
+from command import stct
+
+from stct import LabelCorrector
+from stct.cli import app
+from stct.data.noising import KINDS
+from stct.options.correcting import Method
+from stct.options.rewriting import Kind
+
+pytestmark = pytest.mark.slow  # starts real processes
+
+
+OPTIONS = {
+    "correct": {
+        "TABLE",
+        "--embeddings",
+        "--embeddings-column",
+        "--encoder",
+        "--skip-bad",
+        "--cache-dir",
+        "--no-cache",
+        "--pred-probs",
+        "--label-column",
+        "--id-column",
+        "--locked-column",
+        "--locked",
+        "--image-column",
+        "--method",
+        "--min-odds",
+        "--engine",
+        "--ray-address",
+        "--seed",
+        "--output",
+        "-o",
+        "--overwrite",
+        "--quiet",
+        "--json",
+    },
+    "plan": {
+        "TABLE",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--rows",
+        "--columns",
+        "--classes",
+        "--workers",
+        "--json",
+    },
+    "noise": {
+        "TABLE",
+        "--output",
+        "-o",
+        "--kind",
+        "--rate",
+        "--seed",
+        "--map",
+        "--matrix",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--keep-clean",
+        "--overwrite",
+        "--quiet",
+        "--json",
+    },
+    "export": {"DIR", "--to", "--output", "-o", "--images", "--quiet"},
+    "report": {"DIR", "--map", "--images", "--quiet"},
+    "train": {
+        "DATA",
+        "--preset",
+        "--set",
+        "--test",
+        "--init",
+        "--resume",
+        "--seed",
+        "--label-column",
+        "--image-column",
+        "--id-column",
+        "--skip-bad",
+        "--save-every",
+        "--output",
+        "-o",
+        "--quiet",
+        "--json",
+    },
+    "predict": {
+        "MODEL",
+        "DATA",
+        "--output",
+        "-o",
+        "--image-column",
+        "--id-column",
+        "--skip-bad",
+        "--overwrite",
+        "--quiet",
+    },
+    "demo": {"--output", "-o", "--seed", "--overwrite", "--training"},
+    "bench": {
+        "TABLE|NPZ",
+        "--embeddings",
+        "--embeddings-column",
+        "--label-column",
+        "--id-column",
+        "--noisy-column",
+        "--noise",
+        "--map",
+        "--methods",
+        "--seeds",
+        "--output",
+        "-o",
+        "--overwrite",
+        "--quiet",
+        "--json",
+    },
+    "download": {"NAME", "FOLDER", "--mirror", "--quiet"},
+}
+OPTIONS["apply"] = OPTIONS["revert"] = {
+    "PATCH",
+    "TABLE",
+    "--output",
+    "-o",
+    "--label-column",
+    "--id-column",
+    "--skip-conflicts",
+    "--overwrite",
+    "--quiet",
+}
+
+
+def test_the_options_are_these():
+    """A new option is a decision: add it here and in the README."""
+    commands = typer.main.get_command(app).commands
+    found = {
+        name: {
+            text
+            for parameter in command.params
+            for text in (
+                parameter.opts
+                if parameter.param_type_name == "option"
+                else [parameter.metavar]
+            )
+        }
+        for name, command in commands.items()
+    }
+    assert {name: texts - {"--help"} for name, texts in found.items()} == OPTIONS
+    for command in commands.values():
+        assert all(p.help for p in command.params if p.name != "help")
+
+
+def test_choices_and_defaults_are_those_of_the_library():
+    assert [kind.value for kind in Kind] == list(KINDS)
+    for method in Method:
+        LabelCorrector(method.value)._validate_params()
+    commands = typer.main.get_command(app).commands
+    defaults = {p.name: p.default for p in commands["correct"].params}
+    assert defaults["method"] == LabelCorrector().method
+    assert defaults["min_odds"] == LabelCorrector().min_odds
+
+
+def test_help_and_version(tmp_path):
+    done = stct("correct", "--help", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    for text in ("stct correct photos.csv", "patch.csv", "soft_labels.npz", "abstain"):
+        assert text in done.stdout
+    done = stct("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "stct 0.1.0\n")
