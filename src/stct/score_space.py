@@ -7,6 +7,7 @@ C classes, k columns; S scores (n, C), U features (n, k).
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from stct.transition import (
 PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing, stratified
 MAX_VALIDATION = 65_536  # rows that judge the choice
+GLANCE, HOPELESS = 8192, 3.0  # rows, and standard errors below, that end a trial early
 MAX_QUADRATIC = 10  # leading directions whose products are used
 FREE_INTERCEPT = 1e-3
 CAREFUL = 0.9  # right labels of a careful annotator
@@ -150,38 +152,57 @@ class Trial:
         *,
         quadratic: bool,
     ) -> None:
+        self._S, self._given, self._val = S, given, val
         self.space = make_space(S[train], quadratic=quadratic)
-        self.fitted, self.tested = (
-            ForwardModel(
-                self.space.features(S[rows]),
-                given[rows],
-                np.zeros(len(rows), dtype=bool),
-                S.shape[1],
-                engine=Local(1),
-            )
-            for rows in (train, val)
-        )
+        self.fitted = self._model(train)
 
-    def start(self, family: Family, T: Floats) -> ScoreFit:
+    def _model(self, rows: Ints) -> ForwardModel:
+        S, given = self._S[rows], self._given[rows]
+        nothing = np.zeros(len(rows), dtype=bool)
+        U, engine = self.space.features(S), Local(1)
+        return ForwardModel(U, given, nothing, S.shape[1], engine=engine)
+
+    @cached_property
+    def tested(self) -> ForwardModel:
+        """The validation set."""
+        return self._model(self._val)
+
+    def start(self, T: Floats) -> ScoreFit:
         """Plain scores, as sharp as the labels make likely."""
-        return ScoreFit(family, self.space, sharpest(self.fitted, self.space, T), T)
+        W = sharpest(self.fitted, self.space, T)
+        return ScoreFit(FAMILIES[0], self.space, W, T)
+
+    def widen(self, start: ScoreFit) -> ScoreFit:
+        """Give a start of fewer features in these; the others count for nothing."""
+        more = len(self.space.identity) - len(start.weights)
+        weights = np.pad(start.weights, ((0, more), (0, 0)))
+        return start._replace(space=self.space, weights=weights)
 
     def test(self, fit: ScoreFit) -> Floats:
         """Log-likelihood of each validation label."""
         return self.tested.log_likelihood(fit.weights, fit.transition)
 
+    def glance(self, fit: ScoreFit, to_beat: Floats) -> bool:
+        """Tell from a few validation labels whether it is worth a test."""
+        step = max(1, len(to_beat) // GLANCE)
+        few = self._model(self._val[::step])
+        likelihood = few.log_likelihood(fit.weights, fit.transition)
+        return not is_better(to_beat[::step], likelihood, errors=HOPELESS)
+
     def climb(
-        self,
-        starts: list[ScoreFit],
-        family: Family,
-        to_beat: Floats,
-    ) -> tuple[ScoreFit, Floats]:
-        """Climb from every start and give the better end, with its test."""
+        self, starts: list[ScoreFit], family: Family, to_beat: Floats
+    ) -> tuple[ScoreFit, Floats] | None:
+        """Climb from every start and give the better end, with its test.
+
+        None, if the first end is hopeless: it is so from elsewhere too.
+        """
         first, *others = (start._replace(family=family) for start in starts)
         best = _climb(self.fitted, first, FIRST_STEPS)
+        if not self.glance(best, to_beat):
+            return None
         likelihood = self.test(best)
-        if is_better(to_beat, likelihood, errors=3.0):
-            return best, likelihood  # hopeless from elsewhere too
+        if is_better(to_beat, likelihood, errors=HOPELESS):
+            return None
         for other in others:
             end = _climb(self.fitted, other, FIRST_STEPS)
             candidate = self.test(end)
@@ -220,7 +241,7 @@ def choose(
         if first is None:
             return None
         starts = (first,) if noisy_before else (first, careful)
-        plain = [trial.start(FAMILIES[0], T) for T in starts]
+        plain = [trial.start(T) for T in starts]
         # Only plain scores are up against chance: fitted weights could also learn that
         # a row's own label is missing from its score.
         best, likelihood = plain[0], trial.test(plain[0])
@@ -237,10 +258,10 @@ def choose(
             trial = Trial(S, given, train, val, quadratic=True)
             if len(train) < family.min_rows * trial.space.identity.size:
                 break
-            plain = [trial.start(family, T) for T in starts]
-        end, candidate = trial.climb(plain, family, likelihood)
-        if is_better(candidate, likelihood):
-            best, likelihood = end, candidate
+            plain = [trial.widen(start) for start in plain]
+        end = trial.climb(plain, family, likelihood)
+        if end is not None and is_better(end[1], likelihood):
+            best, likelihood = end
     return best
 
 

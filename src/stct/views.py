@@ -10,6 +10,7 @@ that the features are at fault, not the labels. Legend: n rows, d columns, C cla
 """
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from stct.blocks import side_by_side
 from stct.linear import Floats
@@ -104,7 +105,7 @@ def annotator_quality(
     C, n = num_classes, len(given)
     kinds, counts = np.unique((a * C + b) * C + given, return_counts=True)
     seen = [kinds // (C * C), kinds // C % C, kinds % C]  # a, b, given of each kind
-    one_hot = [np.eye(C)[value] for value in seen]  # (kinds, C) each
+    said_by = [_one_hot(values, C) for values in seen]  # (C, kinds) each
     k_a, k_b, k_ab = (
         max(beyond_chance(one, other, C)[0], 1e-3)
         for one, other in ((a, given), (b, given), (a, b))
@@ -114,18 +115,19 @@ def annotator_quality(
     prior = np.bincount(given, minlength=C) / n
     last = -np.inf
     for _ in range(EM_STEPS):
-        joint = prior * np.prod(
-            [T.T[said] for T, said in zip(observers, seen, strict=True)], axis=0
-        )  # (kinds, C)
-        total = joint.sum(axis=1)
+        joint = np.tile(prior, (len(kinds), 1))
+        for T, values in zip(observers, seen, strict=True):
+            joint *= np.take(np.ascontiguousarray(T.T), values, axis=0)
+        total = joint @ np.ones(C)  # (kinds,)
         likelihood = float(counts @ np.log(total)) / n
         if likelihood - last < 1e-6:
             break
         last = likelihood
         Q = joint * (counts / total)[:, None]  # (kinds, C)
-        observers = [_normalised(Q.T @ said + PSEUDO_ROWS / C) for said in one_hot]
+        together = [(said @ Q).T for said in said_by]  # (C, C) clean and said
+        observers = [_normalised(rows + PSEUDO_ROWS / C) for rows in together]
         if even:
-            right = float((Q * one_hot[2]).sum() / n)
+            right = float(np.trace(together[2])) / n
             observers[2] = symmetric_transition(right, C)
         prior = Q.sum(axis=0) / n
     return max(quality(observers[2], prior), 1e-6)
@@ -150,6 +152,12 @@ def _even(beyond: float, num_classes: int) -> Floats:
     """Confusion of an observer who is right ``beyond`` chance and errs evenly."""
     beyond = min(max(beyond, 0.02), 0.97)
     return symmetric_transition(beyond + (1.0 - beyond) / num_classes, num_classes)
+
+
+def _one_hot(values: Ints, num_classes: int) -> csr_array:
+    """One row for each class, (C, n): of hundreds of classes few cells are not 0."""
+    shape, columns = (num_classes, len(values)), np.arange(len(values))
+    return csr_array((np.ones(len(values)), (values, columns)), shape=shape)
 
 
 def _normalised(counts: Floats) -> Floats:
