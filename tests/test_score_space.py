@@ -1,6 +1,8 @@
 import numpy as np
 
-from stct.score_space import choose, highest, make_space
+from stct.choice import choose
+from stct.score_fit import highest
+from stct.score_space import make_space
 
 
 def scores(n, C=3, seed=0, spread=1.0):

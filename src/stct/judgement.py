@@ -12,7 +12,7 @@ from stct.engine import RowValues
 from stct.given_labels import Labels, some_rows
 from stct.linear import Floats
 from stct.probabilities import one_hot, softmax
-from stct.score_space import highest
+from stct.score_fit import highest
 from stct.transition import count_given, posterior
 
 

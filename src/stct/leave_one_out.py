@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.blocks import at_once
+from stct.choice import choose
 from stct.correction import ConstantModel, Correction
 from stct.engine import RowValues
 from stct.given_labels import Labels, some_rows
@@ -28,7 +29,7 @@ from stct.log_odds import (
 )
 from stct.probabilities import one_hot, softmax
 from stct.ridge import RidgeFit
-from stct.score_space import ScoreFit, choose
+from stct.score_fit import ScoreFit
 from stct.scoring import agreement, score
 from stct.transition import is_learnable, posterior
 from stct.views import least_quality

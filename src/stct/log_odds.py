@@ -15,7 +15,8 @@ from stct.given_labels import Labels
 from stct.linear import Floats, solve
 from stct.probabilities import softmax
 from stct.ridge import RidgePath
-from stct.score_space import ScoreFit, ScoreSpace, fit_all, make_space, prior_precision
+from stct.score_fit import ScoreFit, fit_all, prior_precision
+from stct.score_space import ScoreSpace, make_space
 from stct.transition import curvature, posterior, quality, raise_quality
 
 STEPS = 5

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stct.blocks import TILE
+from stct.choice import is_better
 from stct.correction import ConstantModel, Correction, TopClasses
 from stct.engine import Computed, Local, RowValues
 from stct.forward import ForwardModel
@@ -23,7 +24,7 @@ from stct.linear import Floats
 from stct.log_odds import STEPS
 from stct.probabilities import one_hot, softmax
 from stct.ridge import RidgeFit, RidgePath
-from stct.score_space import highest, is_better
+from stct.score_fit import highest
 from stct.transition import (
     Ints,
     anchor_transition,
@@ -216,7 +217,7 @@ def find_annotator(
 ) -> Annotator | None:
     """Sharpness and T that make the given labels of the sample (m, C) likely.
 
-    Two starts, as in `stct.score_space`: anchors, and a careful annotator, which must
+    Two starts, as in `stct.choice`: anchors, and a careful annotator, which must
     be clearly better on rows that were not looked at. None if neither beats the
     frequencies of the labels there.
     """

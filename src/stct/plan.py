@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.blocks import TILE, single_blas_thread
+from stct.choice import MAX_VALIDATION
 from stct.engine import Local
 from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
@@ -22,7 +23,7 @@ from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
 from stct.nmc import MAX_SORTED
 from stct.probabilities import one_hot
 from stct.ridge import RidgePath, are_few
-from stct.score_space import MAX_VALIDATION, SAMPLE
+from stct.score_fit import SAMPLE
 from stct.transition import symmetric_transition
 
 CALIBRATION_ROWS = 2 * TILE

@@ -1,0 +1,164 @@
+"""How flexible the log-odds may be: decided on a noisy validation set.
+
+Theorems 1 and 2 once more: what predicts noisy labels better on rows that were held out
+is better. Legend: n rows, C classes; S scores (n, C), T[clean, given].
+"""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.engine import Local
+from stct.forward import ForwardModel
+from stct.linear import Floats
+from stct.score_fit import FAMILIES, SAMPLE, Family, ScoreFit, climb, sharpest
+from stct.score_space import make_space
+from stct.transition import Ints, anchor_transition, symmetric_transition
+
+MAX_VALIDATION = 65_536  # rows that judge the choice
+GLANCE, HOPELESS = 8192, 3.0  # rows, and standard errors below, that end a trial early
+CAREFUL = 0.9  # right labels of a careful annotator
+FIRST_STEPS = 25
+
+
+class Trial:
+    """Log-odds of one shape, fitted on some rows and tested on others."""
+
+    def __init__(
+        self,
+        S: Floats,
+        given: Ints,
+        train: Ints,
+        val: Ints,
+        *,
+        quadratic: bool,
+    ) -> None:
+        self._S, self._given, self._val = S, given, val
+        self.space = make_space(S[train], quadratic=quadratic)
+        self.fitted = self._model(train)
+
+    def _model(self, rows: Ints) -> ForwardModel:
+        S, given = self._S[rows], self._given[rows]
+        nothing = np.zeros(len(rows), dtype=bool)
+        U, engine = self.space.features(S), Local(1)
+        return ForwardModel(U, given, nothing, S.shape[1], engine=engine)
+
+    @cached_property
+    def tested(self) -> ForwardModel:
+        """The validation set."""
+        return self._model(self._val)
+
+    def start(self, T: Floats) -> ScoreFit:
+        """Plain scores, as sharp as the labels make likely."""
+        W = sharpest(self.fitted, self.space, T)
+        return ScoreFit(FAMILIES[0], self.space, W, T)
+
+    def widen(self, start: ScoreFit) -> ScoreFit:
+        """Give a start of fewer features in these; the others count for nothing."""
+        more = len(self.space.identity) - len(start.weights)
+        weights = np.pad(start.weights, ((0, more), (0, 0)))
+        return start._replace(space=self.space, weights=weights)
+
+    def test(self, fit: ScoreFit) -> Floats:
+        """Log-likelihood of each validation label."""
+        return self.tested.log_likelihood(fit.weights, fit.transition)
+
+    def glance(self, fit: ScoreFit, to_beat: Floats) -> bool:
+        """Tell from a few validation labels whether it is worth a test."""
+        step = max(1, len(to_beat) // GLANCE)
+        few = self._model(self._val[::step])
+        likelihood = few.log_likelihood(fit.weights, fit.transition)
+        return not is_better(to_beat[::step], likelihood, errors=HOPELESS)
+
+    def climb(
+        self, starts: list[ScoreFit], family: Family, to_beat: Floats
+    ) -> tuple[ScoreFit, Floats] | None:
+        """Climb from every start and give the better end, with its test.
+
+        None, if the first end is hopeless: it is so from elsewhere too.
+        """
+        first, *others = (start._replace(family=family) for start in starts)
+        best = climb(self.fitted, first, FIRST_STEPS)
+        if not self.glance(best, to_beat):
+            return None
+        likelihood = self.test(best)
+        if is_better(to_beat, likelihood, errors=HOPELESS):
+            return None
+        for other in others:
+            end = climb(self.fitted, other, FIRST_STEPS)
+            candidate = self.test(end)
+            # Anchors, the first start, see the noise. That it is the features' fault
+            # must be proven: under much noise both explain the labels almost alike.
+            if is_better(candidate, likelihood):
+                best, likelihood = end, candidate
+        return best, likelihood
+
+
+def choose(
+    S: Floats,
+    given: Ints,
+    locked: NDArray[np.bool_],
+    annotator: Floats | None = None,
+) -> ScoreFit | None:
+    """Pick the family and T whose fit predicts a noisy validation set best.
+
+    A richer family must be better by two standard errors. If plain scores do not beat
+    the frequencies of the labels, there is nothing to learn and None is returned.
+    ``annotator``, a T from an earlier look at the same labels, is tried if anchors do
+    not beat chance. If it was not careful, there is no careful start: noise that was
+    proven once is not put down to the features again.
+    """
+    free = np.flatnonzero((given >= 0) & ~locked)
+    if len(free) < 4:
+        return None
+    train, val = _stratified_split(S, given, free)
+    anchors = anchor_transition(S[free], given[free])
+    careful = symmetric_transition(CAREFUL, S.shape[1])
+    noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
+    trial = Trial(S, given, train, val, quadratic=False)
+    share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
+    chance = np.log(share[given[val]])
+    for first in (anchors, annotator):
+        if first is None:
+            return None
+        starts = (first,) if noisy_before else (first, careful)
+        plain = [trial.start(T) for T in starts]
+        # Only plain scores are up against chance: fitted weights could also learn that
+        # a row's own label is missing from its score.
+        best, likelihood = plain[0], trial.test(plain[0])
+        for start in plain[1:]:
+            other = trial.test(start)
+            if is_better(other, likelihood):
+                best, likelihood = start, other
+        if is_better(likelihood, chance):
+            break
+    else:
+        return None
+    for family in FAMILIES:
+        if family.quadratic:
+            trial = Trial(S, given, train, val, quadratic=True)
+            if len(train) < family.min_rows * trial.space.identity.size:
+                break
+            plain = [trial.widen(start) for start in plain]
+        end = trial.climb(plain, family, likelihood)
+        if end is not None and is_better(end[1], likelihood):
+            best, likelihood = end
+    return best
+
+
+def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Rows to fit and to test on, each class in proportion, whatever their order."""
+    # Low digits of a score shuffle the rows of a class.
+    shuffle = (S[rows, given[rows]] * 4096.0) % 1.0
+    order = rows[np.lexsort((shuffle, given[rows]))]
+    stride = max(2, -(-len(order) // SAMPLE))
+    in_train = np.arange(len(order)) % stride == 0
+    val = order[~in_train]
+    return order[in_train], val[:: -(-len(val) // MAX_VALIDATION)]
+
+
+def is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
+    """Higher mean log-likelihood, by standard errors of the paired difference."""
+    gain = (candidate - current).astype(np.float64)
+    return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))

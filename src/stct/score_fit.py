@@ -1,0 +1,160 @@
+"""Log-odds of the clean class as a function of the scores, fitted together with T.
+
+By the likelihood of the labels that were given. Legend: n rows, C classes, k columns of
+features; W weights (k, C), T[clean, given].
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from stct.forward import ForwardModel
+from stct.linear import Floats
+from stct.score_space import ScoreSpace
+from stct.transition import proven_transition, symmetric_transition
+
+PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
+SAMPLE = 8192  # rows for choosing a family
+FREE_INTERCEPT = 1e-3
+ALL_STEPS, PROVE_STEPS, BALANCE_STEPS = 150, 5, 20
+UNIT = 0.05  # of a logarithm, for the first step of a balance
+
+
+class Family(NamedTuple):
+    """One candidate: how flexible the log-odds may be."""
+
+    quadratic: bool
+    precision: float  # of the prior around plain sharpened scores
+    min_rows: float = 0.0  # rows per weight: with fewer it is not even tried
+
+
+FAMILIES = (  # from careful to bold
+    Family(quadratic=False, precision=1e4),  # one sharpness
+    Family(quadratic=False, precision=30.0),
+    Family(quadratic=False, precision=1.0),
+    Family(quadratic=True, precision=1.0, min_rows=1.0),
+)
+
+
+class ScoreFit(NamedTuple):
+    """The chosen family, as it was fitted on a part of the rows."""
+
+    family: Family
+    space: ScoreSpace
+    weights: Floats  # (k, C)
+    transition: Floats  # (C, C)
+
+
+def sharpest(model: ForwardModel, space: ScoreSpace, T: Floats) -> Floats:
+    """Weights (k, C) of plain scores, as sharp as the given labels make likely."""
+
+    def likelihood(step: int) -> float:
+        W = 2.0 ** (step / 2) * space.identity
+        return model.sums(W, T, count=False).log_likelihood
+
+    best = highest(likelihood, start=4, limit=8)
+    return np.asarray(2.0 ** (best / 2) * space.identity)
+
+
+def highest(function: Callable[[int], float], *, start: int, limit: int) -> float:
+    """Walk uphill from ``start`` in whole steps, at most to -limit or limit.
+
+    The top is that of the parabola through the highest step and its neighbours.
+    """
+    known: dict[int, float] = {}
+
+    def value(step: int) -> float:
+        if step not in known:
+            known[step] = function(step)
+        return known[step]
+
+    at = start
+    for direction in (1, -1):
+        while abs(at + direction) <= limit and value(at + direction) > value(at):
+            at += direction
+        if at != start:
+            break
+    if abs(at) == limit:
+        return float(at)
+    low, top, high = value(at - 1), value(at), value(at + 1)
+    bend = 2.0 * top - low - high
+    return at + 0.5 * (high - low) / bend if bend > 0.0 else float(at)
+
+
+def prior_precision(space: ScoreSpace, family: Family) -> Floats:
+    """Precision of the prior on each row of the weights, (k,)."""
+    precision = np.full(len(space.identity), family.precision)
+    precision[0] = FREE_INTERCEPT
+    return precision
+
+
+def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
+    """Weights (k, C) and T (C, C) on all rows, from what a part of them has chosen.
+
+    The prior that was right for the part weighs less against all.
+    """
+    weaker = chosen.family.precision * min(1.0, SAMPLE / max(model.num_free, 1))
+    start = chosen._replace(family=chosen.family._replace(precision=weaker))
+    end = _prove(model, climb(model, start, ALL_STEPS))
+    return end.weights, end.transition
+
+
+def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
+    """Reduce T to what the rows prove and let W follow, twice in turn."""
+    W, T = start.weights, start.transition
+    precision = prior_precision(start.space, start.family)
+    for _ in range(2):
+        T = proven_transition(model.sums(W, T).counts, model.num_free)
+        W, T = balance(model, W, T)
+        W, _ = model.fit(W, T, precision=precision, max_steps=PROVE_STEPS)
+    return start._replace(weights=W, transition=T)
+
+
+def balance(model: ForwardModel, W: Floats, T: Floats) -> tuple[Floats, Floats]:
+    """Fit one sharpness of W and one error rate of T, both at once.
+
+    They trade against each other: soft log-odds and a careful annotator explain the
+    labels almost as well as sharp ones and a careless annotator. In turn, or beside
+    many other weights, both would creep. And a T with all its entries free fits the
+    noise too: its diagonal comes out too high where it has few rows for an entry.
+    """
+    diagonal = np.eye(len(T))
+
+    def unpack(theta: Floats) -> tuple[Floats, Floats]:
+        sharper, surer = UNIT * theta
+        rows = T * np.exp(surer * diagonal)
+        return np.exp(sharper) * W, rows / rows.sum(axis=1, keepdims=True)
+
+    def objective(theta: Floats) -> tuple[float, Floats]:
+        weights, rows = unpack(theta)
+        sums = model.sums(weights, rows)
+        expected = sums.counts.sum(axis=1) @ np.diagonal(rows)
+        slopes = [(sums.gradient * weights).sum(), np.trace(sums.counts) - expected]
+        return -sums.log_likelihood, -UNIT * np.array(slopes)
+
+    # A hundredth of a unit of log-likelihood; of very many rows, what float32 can tell.
+    tolerance = max(0.01 / max(model.num_free, 1), 1e-6)
+    options = {"maxfun": BALANCE_STEPS, "ftol": tolerance}
+    best = minimize(
+        objective, np.zeros(2), jac=True, method="L-BFGS-B", options=options
+    )
+    return unpack(best.x)
+
+
+def climb(
+    model: ForwardModel, start: ScoreFit, max_steps: int, tolerance: float = 1e-5
+) -> ScoreFit:
+    """Improve W and T together from where they are."""
+    T = start.transition
+    diagonal = float(np.clip(np.diagonal(T).mean(), 1.0 / len(T), 0.999))
+    W, T = model.fit(
+        start.weights,
+        T,
+        precision=prior_precision(start.space, start.family),
+        pseudo_rows=PSEUDO_ROWS * symmetric_transition(diagonal, len(T)),
+        max_steps=max_steps,
+        tolerance=tolerance,
+    )
+    return start._replace(weights=W, transition=T)
