@@ -15,6 +15,8 @@ from stct.probabilities import one_hot, softmax
 from stct.score_fit import highest
 from stct.transition import count_given, posterior
 
+SHARPNESS_ERROR = 0.2  # that log-odds are expected to have, relative
+
 
 class Judgement(NamedTuple):
     """What the annotator's labels are worth, row by row."""
@@ -29,8 +31,8 @@ def judge(
 ) -> Judgement:
     """Posterior of the clean class, with allowance for annotators who err on hard rows.
 
-    The logits are sharpened or softened first, to the likelihood of the given labels:
-    after few rows or much noise they come out too soft.
+    The logits are sharpened or softened first, to the likelihood of the given labels
+    and a prior: the last steps that made them were few.
     """
     engine, n = labels.engine, len(labels.given)
     index = some_rows(n)
@@ -39,7 +41,10 @@ def judge(
 
     def likelihood(step: int) -> float:
         factor = 2.0 ** (step / 4)
-        return model.sums(factor * identity, T, count=False).log_likelihood
+        prior = -0.5 * (np.log(factor) / SHARPNESS_ERROR) ** 2
+        return model.sums(factor * identity, T, count=False).log_likelihood + float(
+            prior
+        )
 
     sharpness = 2.0 ** (highest(likelihood, start=0, limit=8) / 4)
     given, locked = engine.keep(labels.given), engine.keep(labels.locked)
