@@ -1,7 +1,6 @@
 import numpy as np
 
 from stct.choice import choose
-from stct.score_fit import highest
 from stct.score_space import make_space
 
 
@@ -46,10 +45,15 @@ def test_choose_does_not_depend_on_the_order_of_rows():
     np.testing.assert_allclose(a.transition, b.transition, atol=1e-3)
 
 
-def test_few_rows_choose_few_weights_and_bent_log_odds_a_quadratic():
-    S, truth, rng = scores(60)
-    assert choose(S, truth, np.zeros(60, bool)).family.precision > 1.0
-    x = rng.normal(size=8000)
+def test_few_rows_choose_few_weights():
+    nothing = np.zeros(60, bool)
+    drawn = [scores(60, seed=seed)[:2] for seed in range(10)]
+    chosen = [choose(S, truth, nothing).family for S, truth in drawn]
+    assert sum(family.precision > 1.0 for family in chosen) >= 8
+
+
+def test_bent_log_odds_choose_a_quadratic():
+    x = np.random.default_rng(0).normal(size=8000)
     S = np.column_stack([x, -x]).astype(np.float32)
     bent = ((x < -0.5) | (x > 1.5)).astype(int)  # both ends are one class
     assert choose(S, bent, np.zeros(8000, bool)).family.quadratic
@@ -58,9 +62,3 @@ def test_few_rows_choose_few_weights_and_bent_log_odds_a_quadratic():
 def test_labels_that_the_scores_do_not_explain_are_nothing_to_learn_from():
     S, _, rng = scores(4000)
     assert choose(S, rng.integers(0, 3, 4000), np.zeros(4000, bool)) is None
-
-
-def test_highest_walks_to_the_top_and_stops_at_the_limit():
-    assert highest(lambda step: -((step - 5) ** 2), start=0, limit=8) == 5
-    assert highest(lambda step: -((step + 3) ** 2), start=0, limit=8) == -3
-    assert highest(lambda step: step, start=0, limit=8) == 8

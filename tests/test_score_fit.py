@@ -1,0 +1,73 @@
+"""Sharpness and error rate, which trade against each other."""
+
+import numpy as np
+import pytest
+
+from stct import LabelCorrector, noise
+from stct.forward import ForwardModel
+from stct.score_fit import balance, highest
+from stct.transition import symmetric_transition
+
+
+def test_highest_walks_to_the_top_and_stops_at_the_limit():
+    assert highest(lambda step: -((step - 5) ** 2), start=0, limit=8) == 5
+    assert highest(lambda step: -((step + 3) ** 2), start=0, limit=8) == -3
+    assert highest(lambda step: step, start=0, limit=8) == 8
+
+
+def test_highest_looks_between_the_steps():
+    top = highest(lambda step: -((step - 4.3) ** 2), start=0, limit=8)
+    assert top == pytest.approx(4.3)
+    assert highest(lambda _: 0.0, start=2, limit=8) == 2
+
+
+def labels_through_an_annotator(T, n, seed=0):
+    """Log-odds U of which P is the softmax, and labels given through T."""
+    rng = np.random.default_rng(seed)
+    U = 2.0 * rng.normal(size=(n, len(T)))
+    P = np.exp(U) / np.exp(U).sum(axis=1, keepdims=True)
+    truth = (P.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    given = (T[truth].cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
+    return U.astype(np.float32), given
+
+
+def log_likelihood(U, given, sharpness, T):
+    total = 0.0
+    for u, g in zip(sharpness * U.astype(np.float64), given, strict=True):
+        p = np.exp(u - u.max())
+        total += np.log((p / p.sum()) @ T[:, g])
+    return total
+
+
+def test_balance_beats_every_sharpness_and_rate_by_loops():
+    U, given = labels_through_an_annotator(symmetric_transition(0.5, 4), 400)
+    model = ForwardModel(U, given, np.zeros(len(U), bool), 4)
+    W, T = balance(model, 0.4 * np.eye(4), symmetric_transition(0.9, 4))
+    best = log_likelihood(U, given, W[0, 0], T)
+    for sharpness in W[0, 0] * np.array([0.5, 0.8, 0.95, 1.05, 1.25, 2.0]):
+        for right in T[0, 0] + np.array([-0.1, -0.03, 0.0, 0.03, 0.1]):
+            other = symmetric_transition(right, 4)
+            assert log_likelihood(U, given, sharpness, other) <= best + 0.02
+
+
+def test_balance_finds_both_and_keeps_the_shape_of_the_errors():
+    true_T = symmetric_transition(0.5, 4)
+    true_T[0, 1:] = [0.3, 0.15, 0.05]
+    U, given = labels_through_an_annotator(true_T, 40_000)
+    model = ForwardModel(U, given, np.zeros(len(U), bool), 4)
+    cleaner = true_T + 2.0 * np.eye(4)
+    W, T = balance(model, 0.3 * np.eye(4), cleaner / 3.0)
+    assert W[0, 0] == pytest.approx(1.0, abs=0.1)
+    np.testing.assert_allclose(T, true_T, atol=0.02)
+    np.testing.assert_allclose(T[0, 1:] / T[0, 1], [1.0, 1 / 2, 1 / 6])
+    np.testing.assert_allclose(T.sum(axis=1), 1.0)
+
+
+def test_much_noise_in_few_rows_of_many_classes_is_not_flattered():
+    """T has 400 entries for 2,000 rows: all free, they would fit the noise."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 20, 2000)
+    X = rng.normal(size=(2000, 40)) + 1.2 * rng.normal(size=(20, 40))[truth]
+    y = noise.symmetric(truth, 20, 0.7, rng).labels
+    estimate = LabelCorrector().fit(X, y).estimated_accuracy_.before
+    assert estimate == pytest.approx((y == truth).mean(), abs=0.04)
