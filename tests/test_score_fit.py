@@ -5,7 +5,7 @@ import pytest
 
 from stct import LabelCorrector, noise
 from stct.forward import ForwardModel
-from stct.score_fit import balance, highest
+from stct.score_fit import balance, beside, highest
 from stct.transition import symmetric_transition
 
 
@@ -15,10 +15,10 @@ def test_highest_walks_to_the_top_and_stops_at_the_limit():
     assert highest(lambda step: step, start=0, limit=8) == 8
 
 
-def test_highest_looks_between_the_steps():
-    top = highest(lambda step: -((step - 4.3) ** 2), start=0, limit=8)
-    assert top == pytest.approx(4.3)
-    assert highest(lambda _: 0.0, start=2, limit=8) == 2
+def test_the_top_is_beside_the_highest_step():
+    assert beside(lambda step: -((step - 4.3) ** 2), 4) == 4.25
+    assert beside(lambda step: -((step + 2.4) ** 2), -2) == -2.5
+    assert beside(lambda _: 0.0, 2) == 2
 
 
 def labels_through_an_annotator(T, n, seed=0):
@@ -40,9 +40,9 @@ def log_likelihood(U, given, sharpness, T):
 
 
 def test_balance_beats_every_sharpness_and_rate_by_loops():
-    U, given = labels_through_an_annotator(symmetric_transition(0.5, 4), 400)
+    U, given = labels_through_an_annotator(symmetric_transition(0.5, 4), 2000)
     model = ForwardModel(U, given, np.zeros(len(U), bool), 4)
-    W, T = balance(model, 0.4 * np.eye(4), symmetric_transition(0.9, 4))
+    W, T = balance(model, 0.5 * np.eye(4), symmetric_transition(0.55, 4))
     best = log_likelihood(U, given, W[0, 0], T)
     for sharpness in W[0, 0] * np.array([0.5, 0.8, 0.95, 1.05, 1.25, 2.0]):
         for right in T[0, 0] + np.array([-0.1, -0.03, 0.0, 0.03, 0.1]):
@@ -55,12 +55,35 @@ def test_balance_finds_both_and_keeps_the_shape_of_the_errors():
     true_T[0, 1:] = [0.3, 0.15, 0.05]
     U, given = labels_through_an_annotator(true_T, 40_000)
     model = ForwardModel(U, given, np.zeros(len(U), bool), 4)
-    cleaner = true_T + 2.0 * np.eye(4)
-    W, T = balance(model, 0.3 * np.eye(4), cleaner / 3.0)
+    cleaner = true_T + 0.25 * np.eye(4)
+    W, T = balance(model, 0.6 * np.eye(4), cleaner / 1.25)
     assert W[0, 0] == pytest.approx(1.0, abs=0.1)
     np.testing.assert_allclose(T, true_T, atol=0.02)
     np.testing.assert_allclose(T[0, 1:] / T[0, 1], [1.0, 1 / 2, 1 / 6])
     np.testing.assert_allclose(T.sum(axis=1), 1.0)
+
+
+def test_balance_leaves_alone_what_is_as_good():
+    U, given = labels_through_an_annotator(symmetric_transition(0.8, 4), 60)
+    model = ForwardModel(U, given, np.zeros(len(U), bool), 4)
+    W, T = 0.9 * np.eye(4), symmetric_transition(0.85, 4)
+    assert balance(model, W, T) == (W, T)
+
+
+def test_balance_does_not_ask_locked_rows():
+    """Certain labels that the features contradict would make all log-odds soft."""
+    U, given = labels_through_an_annotator(symmetric_transition(0.8, 4), 2000)
+    locked = np.arange(2000) < 20
+    contrary = np.where(locked, U.argmin(axis=1), given)
+    with_them, without = (
+        balance(model, 0.8 * np.eye(4), symmetric_transition(0.9, 4))
+        for model in (
+            ForwardModel(U, contrary, locked, 4),
+            ForwardModel(U[~locked], given[~locked], locked[20:] & False, 4),
+        )
+    )
+    np.testing.assert_allclose(with_them[1], without[1], atol=1e-4)
+    np.testing.assert_allclose(with_them[0], without[0], atol=1e-3)
 
 
 def test_much_noise_in_few_rows_of_many_classes_is_not_flattered():

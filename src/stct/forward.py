@@ -138,10 +138,17 @@ class ForwardModel:
         best = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
         return unpack(best.x)[1:]
 
-    def sums(self, W: Floats, T: Floats, *, count: bool = True) -> Sums:
-        """One pass over rows that teach: likelihood, gradient, expected counts."""
+    def sums(
+        self, W: Floats, T: Floats, *, count: bool = True, locked: bool = True
+    ) -> Sums:
+        """One pass over rows that teach: likelihood, gradient, expected counts.
+
+        ``locked`` lets rows whose label is certain teach too.
+        """
         C, stride = self.num_classes, self._stride
         weights, said = _working(W), self._said_table(T)
+        if not locked:
+            said[C + 1 :] = 1.0  # as good as no label
 
         def tile(rows: slice) -> tuple[float, Floats, Floats]:
             some = some_of(rows, stride)

@@ -3,6 +3,7 @@
 Legend: n rows, C classes; P = Pr[clean | x], T[clean, given], Q = Pr[clean | x, given].
 """
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from stct.engine import RowValues
 from stct.given_labels import Labels, some_rows
 from stct.linear import Floats
 from stct.probabilities import one_hot, softmax
-from stct.score_fit import highest
+from stct.score_fit import beside, highest
 from stct.transition import count_given, posterior
 
 SHARPNESS_ERROR = 0.2  # that log-odds are expected to have, relative
@@ -39,6 +40,7 @@ def judge(
     model = labels.some(index).model(engine.take(logits, index))
     identity = np.eye(labels.num_classes)
 
+    @cache
     def likelihood(step: int) -> float:
         factor = 2.0 ** (step / 4)
         prior = -0.5 * (np.log(factor) / SHARPNESS_ERROR) ** 2
@@ -46,7 +48,8 @@ def judge(
             prior
         )
 
-    sharpness = 2.0 ** (highest(likelihood, start=0, limit=8) / 4)
+    step = beside(likelihood, highest(likelihood, start=0, limit=8))
+    sharpness = 2.0 ** (step / 4)
     given, locked = engine.keep(labels.given), engine.keep(labels.locked)
 
     def explain(rows: slice, sharpness: float, T: Floats) -> tuple[Floats, Floats]:

@@ -5,10 +5,11 @@ features; W weights (k, C), T[clean, given].
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import root
 
 from stct.forward import ForwardModel
 from stct.linear import Floats
@@ -19,7 +20,7 @@ PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing a family
 FREE_INTERCEPT = 1e-3
 ALL_STEPS, PROVE_STEPS, BALANCE_STEPS = 150, 5, 20
-UNIT = 0.05  # of a logarithm, for the first step of a balance
+FIRST_STEP, DIFFERENCE, TOLERANCE = 0.5, 1e-3, 1e-4  # of logarithms, for a balance
 
 
 class Family(NamedTuple):
@@ -58,29 +59,26 @@ def sharpest(model: ForwardModel, space: ScoreSpace, T: Floats) -> Floats:
     return np.asarray(2.0 ** (best / 2) * space.identity)
 
 
-def highest(function: Callable[[int], float], *, start: int, limit: int) -> float:
-    """Walk uphill from ``start`` in whole steps, at most to -limit or limit.
-
-    The top is that of the parabola through the highest step and its neighbours.
-    """
-    known: dict[int, float] = {}
-
-    def value(step: int) -> float:
-        if step not in known:
-            known[step] = function(step)
-        return known[step]
-
+def highest(function: Callable[[int], float], *, start: int, limit: int) -> int:
+    """Walk uphill from ``start`` in whole steps, at most to -limit or limit."""
+    function = cache(function)
     at = start
     for direction in (1, -1):
-        while abs(at + direction) <= limit and value(at + direction) > value(at):
+        while abs(at + direction) <= limit and function(at + direction) > function(at):
             at += direction
         if at != start:
             break
-    if abs(at) == limit:
-        return float(at)
-    low, top, high = value(at - 1), value(at), value(at + 1)
+    return at
+
+
+def beside(function: Callable[[int], float], at: int) -> float:
+    """Give the top of the parabola through ``at``, the highest step, and those beside.
+
+    To a quarter: what differs in the last digits must not end apart.
+    """
+    low, top, high = (function(at + step) for step in (-1, 0, 1))
     bend = 2.0 * top - low - high
-    return at + 0.5 * (high - low) / bend if bend > 0.0 else float(at)
+    return at + round(2.0 * (high - low) / bend) / 4.0 if bend > 0.0 else float(at)
 
 
 def prior_precision(space: ScoreSpace, family: Family) -> Floats:
@@ -119,28 +117,32 @@ def balance(model: ForwardModel, W: Floats, T: Floats) -> tuple[Floats, Floats]:
     labels almost as well as sharp ones and a careless annotator. In turn, or beside
     many other weights, both would creep. And a T with all its entries free fits the
     noise too: its diagonal comes out too high where it has few rows for an entry.
+    They move if that is worth two units of log-likelihood, one for each (Akaike), to
+    labels that are not locked: a few certain ones that the features contradict are
+    explained by nothing but very soft log-odds.
     """
     diagonal = np.eye(len(T))
 
+    likelihoods = {}
+
     def unpack(theta: Floats) -> tuple[Floats, Floats]:
-        sharper, surer = UNIT * theta
+        sharper, surer = theta - 1.0  # around 1: the tolerance is relative
         rows = T * np.exp(surer * diagonal)
         return np.exp(sharper) * W, rows / rows.sum(axis=1, keepdims=True)
 
-    def objective(theta: Floats) -> tuple[float, Floats]:
+    def slopes(theta: Floats) -> Floats:
         weights, rows = unpack(theta)
-        sums = model.sums(weights, rows)
+        sums = model.sums(weights, rows, locked=False)
+        likelihoods[tuple(theta)] = sums.log_likelihood
         expected = sums.counts.sum(axis=1) @ np.diagonal(rows)
-        slopes = [(sums.gradient * weights).sum(), np.trace(sums.counts) - expected]
-        return -sums.log_likelihood, -UNIT * np.array(slopes)
+        right = np.trace(sums.counts) - expected
+        return np.array([(sums.gradient * weights).sum(), right]) / model.num_free
 
-    # A hundredth of a unit of log-likelihood; of very many rows, what float32 can tell.
-    tolerance = max(0.01 / max(model.num_free, 1), 1e-6)
-    options = {"maxfun": BALANCE_STEPS, "ftol": tolerance}
-    best = minimize(
-        objective, np.zeros(2), jac=True, method="L-BFGS-B", options=options
-    )
-    return unpack(best.x)
+    # Where both slopes are 0: float32 knows that place better than the highest value.
+    options = {"maxfev": BALANCE_STEPS, "eps": DIFFERENCE**2, "factor": FIRST_STEP}
+    best = root(slopes, np.ones(2), method="hybr", tol=TOLERANCE, options=options)
+    gain = likelihoods[tuple(best.x)] - likelihoods[1.0, 1.0]
+    return unpack(best.x) if gain > len(best.x) else (W, T)
 
 
 def climb(
