@@ -37,7 +37,8 @@ def test_words():
         "51.2 MB",
         "2.05 TB",
     ]
-    assert [duration(s) for s in (1.5, 600, 36_000)] == [
+    assert [duration(s) for s in (1.02, 1.5, 600, 36_000)] == [
+        "1 second",
         "1.5 seconds",
         "10 minutes",
         "10 hours",

@@ -192,9 +192,11 @@ def size(num_bytes: float) -> str:
 
 def duration(seconds: float) -> str:
     """Give seconds in a unit that people read."""
-    for unit, length in (("seconds", 120.0), ("minutes", 7200.0)):
-        if seconds < length:
-            return f"{seconds if unit == 'seconds' else seconds / 60:.2g} {unit}"
+    if seconds < 120.0:
+        number = f"{seconds:.2g}"
+        return f"{number} second" if number == "1" else f"{number} seconds"
+    if seconds < 7200.0:
+        return f"{seconds / 60:.2g} minutes"
     return f"{seconds / 3600:.3g} hours"
 
 

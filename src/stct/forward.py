@@ -141,10 +141,7 @@ class ForwardModel:
     def sums(
         self, W: Floats, T: Floats, *, count: bool = True, locked: bool = True
     ) -> Sums:
-        """One pass over rows that teach: likelihood, gradient, expected counts.
-
-        ``locked`` lets rows whose label is certain teach too.
-        """
+        """One pass over rows that teach, locked ones among them or not."""
         C, stride = self.num_classes, self._stride
         weights, said = _working(W), self._said_table(T)
         if not locked:
