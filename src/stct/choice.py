@@ -89,8 +89,8 @@ class Trial:
             end = climb(self.fitted, other, FIRST_STEPS)
             candidate = self.test(end)
             # Anchors, the first start, see the noise. That it is the features' fault
-            # must be proven: under much noise both explain the labels almost alike.
-            if is_better(candidate, likelihood):
+            # must be likely: under much noise both explain the labels almost alike.
+            if is_better(candidate, likelihood, errors=1.0):
                 best, likelihood = end, candidate
         return best, likelihood
 
