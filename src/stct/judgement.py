@@ -43,10 +43,8 @@ def judge(
     @cache
     def likelihood(step: int) -> float:
         factor = 2.0 ** (step / 4)
-        prior = -0.5 * (np.log(factor) / SHARPNESS_ERROR) ** 2
-        return model.sums(factor * identity, T, count=False).log_likelihood + float(
-            prior
-        )
+        against = 0.5 * float(np.log(factor) / SHARPNESS_ERROR) ** 2
+        return model.sums(factor * identity, T, count=False).log_likelihood - against
 
     step = beside(likelihood, highest(likelihood, start=0, limit=8))
     sharpness = 2.0 ** (step / 4)

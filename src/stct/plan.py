@@ -32,7 +32,7 @@ MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 # (Gram matrix and leverages), those of them over rows that teach, passes over (n, C),
 # and evaluations that choose and fit.
 FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 7
-NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 10, 200, 70
+NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 10, 200, 85
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
 # With many classes, fits, and passes over the sample: of the likelihood, and wide ones.
 MANY_FITS, MANY_STEPS, MANY_WIDE = 1.0, 50, 8

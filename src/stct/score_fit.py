@@ -122,8 +122,7 @@ def balance(model: ForwardModel, W: Floats, T: Floats) -> tuple[Floats, Floats]:
     explained by nothing but very soft log-odds.
     """
     diagonal = np.eye(len(T))
-
-    likelihoods = {}
+    likelihoods, num_rows = {}, max(model.num_free, 1)
 
     def unpack(theta: Floats) -> tuple[Floats, Floats]:
         sharper, surer = theta - 1.0  # around 1: the tolerance is relative
@@ -136,12 +135,12 @@ def balance(model: ForwardModel, W: Floats, T: Floats) -> tuple[Floats, Floats]:
         likelihoods[tuple(theta)] = sums.log_likelihood
         expected = sums.counts.sum(axis=1) @ np.diagonal(rows)
         right = np.trace(sums.counts) - expected
-        return np.array([(sums.gradient * weights).sum(), right]) / model.num_free
+        return np.array([(sums.gradient * weights).sum(), right]) / num_rows
 
     # Where both slopes are 0: float32 knows that place better than the highest value.
     options = {"maxfev": BALANCE_STEPS, "eps": DIFFERENCE**2, "factor": FIRST_STEP}
     best = root(slopes, np.ones(2), method="hybr", tol=TOLERANCE, options=options)
-    gain = likelihoods[tuple(best.x)] - likelihoods[1.0, 1.0]
+    gain = likelihoods.get(tuple(best.x), -np.inf) - likelihoods[1.0, 1.0]
     return unpack(best.x) if gain > len(best.x) else (W, T)
 
 
