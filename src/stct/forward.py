@@ -202,10 +202,10 @@ class ForwardModel:
         self, U: Tile, weights: Floats, rows: slice, some: Index = ALL
     ) -> Floats:
         """Logits of one tile, (C, t) float32."""
-        logits = U.times(weights)
-        if self._offset is not None:
-            logits += self._offset[rows][some].T
-        return np.asarray(logits)
+        if self._offset is None:
+            return U.times(weights)
+        offset: Floats = self._offset[rows][some].T
+        return offset + U.times(weights) if weights.any() else offset.copy()
 
     def _explain(
         self, U: Tile, weights: Floats, said: Floats, rows: slice, some: Index = ALL

@@ -44,7 +44,8 @@ def judge(
     def likelihood(step: int) -> float:
         factor = 2.0 ** (step / 4)
         against = 0.5 * float(np.log(factor) / SHARPNESS_ERROR) ** 2
-        return model.sums(factor * identity, T, count=False).log_likelihood - against
+        rows = model.log_likelihood(factor * identity, T)
+        return float(rows.sum(dtype=np.float64)) - against
 
     step = beside(likelihood, highest(likelihood, start=0, limit=8))
     sharpness = 2.0 ** (step / 4)

@@ -52,8 +52,8 @@ def sharpest(model: ForwardModel, space: ScoreSpace, T: Floats) -> Floats:
     """Weights (k, C) of plain scores, as sharp as the given labels make likely."""
 
     def likelihood(step: int) -> float:
-        W = 2.0 ** (step / 2) * space.identity
-        return model.sums(W, T, count=False).log_likelihood
+        rows = model.log_likelihood(2.0 ** (step / 2) * space.identity, T)
+        return float(rows.sum(dtype=np.float64))
 
     best = highest(likelihood, start=4, limit=8)
     return np.asarray(2.0 ** (best / 2) * space.identity)
@@ -121,27 +121,45 @@ def balance(model: ForwardModel, W: Floats, T: Floats) -> tuple[Floats, Floats]:
     labels that are not locked: a few certain ones that the features contradict are
     explained by nothing but very soft log-odds.
     """
-    diagonal = np.eye(len(T))
-    likelihoods, num_rows = {}, max(model.num_free, 1)
+    diagonal, num_rows = np.eye(len(T)), max(model.num_free, 1)
 
-    def unpack(theta: Floats) -> tuple[Floats, Floats]:
-        sharper, surer = theta - 1.0  # around 1: the tolerance is relative
-        rows = T * np.exp(surer * diagonal)
-        return np.exp(sharper) * W, rows / rows.sum(axis=1, keepdims=True)
+    def unpack(sharper: float, surer: float) -> tuple[Floats, Floats]:
+        # Around 1: the tolerance is relative.
+        rows = T * np.exp((surer - 1.0) * diagonal)
+        return np.exp(sharper - 1.0) * W, rows / rows.sum(axis=1, keepdims=True)
 
-    def slopes(theta: Floats) -> Floats:
-        weights, rows = unpack(theta)
+    @cache
+    def look(sharper: float, surer: float) -> tuple[float, Floats]:
+        weights, rows = unpack(sharper, surer)
         sums = model.sums(weights, rows, locked=False)
-        likelihoods[tuple(theta)] = sums.log_likelihood
         expected = sums.counts.sum(axis=1) @ np.diagonal(rows)
         right = np.trace(sums.counts) - expected
-        return np.array([(sums.gradient * weights).sum(), right]) / num_rows
+        slopes = np.array([(sums.gradient * weights).sum(), right]) / num_rows
+        return sums.log_likelihood, slopes
 
+    def slopes(theta: Floats) -> Floats:
+        return look(*theta)[1]
+
+    def bend(theta: Floats) -> Floats:
+        beyond = [slopes(theta + DIFFERENCE * axis) for axis in np.eye(2)]
+        return (np.column_stack(beyond) - slopes(theta)[:, None]) / DIFFERENCE
+
+    start = np.ones(2)
+    if num_rows * promise(slopes(start), bend(start)) < 0.5 * len(start):
+        return W, T
     # Where both slopes are 0: float32 knows that place better than the highest value.
-    options = {"maxfev": BALANCE_STEPS, "eps": DIFFERENCE**2, "factor": FIRST_STEP}
-    best = root(slopes, np.ones(2), method="hybr", tol=TOLERANCE, options=options)
-    gain = likelihoods.get(tuple(best.x), -np.inf) - likelihoods[1.0, 1.0]
-    return unpack(best.x) if gain > len(best.x) else (W, T)
+    options = {"maxfev": BALANCE_STEPS, "factor": FIRST_STEP}
+    best = root(slopes, start, jac=bend, tol=TOLERANCE, options=options)
+    gain = look(*best.x)[0] - look(*start)[0]
+    return unpack(*best.x) if gain > len(start) else (W, T)
+
+
+def promise(slope: Floats, bend: Floats) -> float:
+    """Give what the top of a parabola is above here; infinite, if it has none."""
+    values, axes = np.linalg.eigh(0.5 * (bend + bend.T))
+    if values[-1] >= 0.0:
+        return np.inf
+    return float(-0.5 * ((axes.T @ slope) ** 2 / values).sum())
 
 
 def climb(
