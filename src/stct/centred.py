@@ -110,7 +110,8 @@ class Tile:
 
 def scale_of(differences: Floats) -> float:
     """Give a power of two that keeps squares in range; 1 for all ordinary data."""
-    spread = float(np.abs(np.asarray(differences, dtype=np.float64)).max(initial=0.0))
+    high, low = differences.max(initial=0.0), differences.min(initial=0.0)
+    spread = max(float(high), -float(low))
     if spread == 0.0 or 1e-12 < spread < 1e12:
         return 1.0
     return float(2.0 ** -np.floor(np.log2(spread)))

@@ -151,7 +151,7 @@ def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Rows to fit and to test on, each class in proportion, whatever their order."""
     # Low digits of a score shuffle the rows of a class.
     shuffle = (S[rows, given[rows]] * 4096.0) % 1.0
-    order = rows[np.lexsort((shuffle, given[rows]))]
+    order = rows[np.argsort(given[rows] + shuffle, kind="stable")]
     stride = max(2, -(-len(order) // SAMPLE))
     in_train = np.arange(len(order)) % stride == 0
     val = order[~in_train]

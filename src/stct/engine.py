@@ -167,7 +167,9 @@ def spread_rows(num_rows: int, count: int) -> Array:
     if num_rows <= count:
         return np.arange(num_rows)
     starts = np.linspace(0, num_rows - RUN, count // RUN).astype(np.intp)
-    return np.asarray(np.unique(starts[:, None] + np.arange(RUN)))
+    chosen = np.zeros(num_rows, dtype=bool)
+    chosen[starts[:, None] + np.arange(RUN)] = True
+    return np.flatnonzero(chosen)
 
 
 def add(total: list[Any], part: Any) -> list[Any]:

@@ -12,17 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from stct.blocks import some_of
 from stct.centred import Tile
-from stct.engine import ALL, Engine, Index, Local, RowValues
+from stct.descent import descend, information
+from stct.engine import ALL, Engine, Index, Local, RowValues, spread_rows
 from stct.linear import Floats
-from stct.transition import Ints
+from stct.probabilities import one_hot, softmax
+from stct.transition import Ints, posterior
 
 Runs = list[tuple[int, slice]]  # what was said, and where
 
 WIDE = 64  # columns from which threads pay
+MOST_PARAMETERS = 512  # whose curvature is worth knowing
+INFORMATIVE_ROWS = 4096  # that tell it
 
 
 class Sums(NamedTuple):
@@ -97,7 +100,7 @@ class ForwardModel:
         precision : ndarray of shape (k,) or (r,)
             Of the prior on the step from W, in the coordinates of ``basis``.
         basis : ndarray of shape (k, r), optional
-            Move W inside its columns only: scaled well, few steps do.
+            Move W inside its columns only, in which the curvature is about 1.
         pseudo_rows : ndarray of shape (C, C), optional
             Rows that T has seen already. None leaves T as it is.
         tolerance : float
@@ -131,12 +134,33 @@ class ForwardModel:
                 gradient = np.concatenate([gradient, slope_T.ravel()])
             return value * scale, gradient * scale
 
-        start = np.zeros(size)
+        start, prior = np.zeros(size), np.repeat(penalty, C)
         if pseudo_rows is not None:
             start = np.concatenate([start, np.log(np.maximum(T, 1e-6)).ravel()])
-        options = {"maxiter": max_steps, "ftol": tolerance, "gtol": 1e-6}
-        best = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-        return unpack(best.x)[1:]
+            rows_of_T = pseudo_rows.sum(axis=1, keepdims=True) * T
+            prior = np.concatenate([prior, rows_of_T.ravel()])
+        curvature: Floats | None = None
+        if basis is not None:
+            curvature = np.full(size, scale)
+        elif len(start) <= MOST_PARAMETERS:
+            learnt = self._information(W, T)[: len(start), : len(start)]
+            curvature = scale * (learnt + np.diag(prior))
+        best = descend(
+            objective, start, curvature, max_steps=max_steps, tolerance=tolerance
+        )
+        return unpack(best)[1:]
+
+    def _information(self, W: Floats, T: Floats) -> Floats:
+        """Information of W and of log T, from some rows, (k C + C C) squared."""
+        C, n = self.num_classes, self._num_rows
+        some = spread_rows(n, INFORMATIVE_ROWS)
+        U, said = np.asarray(self._U[0:n])[some], self._said[some]
+        P = softmax(np.asarray(U @ W, dtype=np.float32))
+        given = np.where(said < C, said, -1)
+        Q = posterior(P, T, given)
+        locked = said > C
+        Q[locked] = one_hot(said[locked] - C - 1, C)
+        return information(U, P, Q, T, given) * (n / len(some))
 
     def sums(
         self, W: Floats, T: Floats, *, count: bool = True, locked: bool = True

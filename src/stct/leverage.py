@@ -80,18 +80,18 @@ def left_out(
 
     Parameters
     ----------
-    F : ndarray of shape (..., t, C)
+    F : ndarray of shape (..., C, t)
         Overwritten.
-    own : ndarray of shape (..., t, 1)
+    own : ndarray of shape (..., 1, t)
         Leverages.
-    known : ndarray of bool, shape (t, 1)
+    known : ndarray of bool, shape (t,)
         Rows that were learnt from.
-    Y : ndarray of shape (t, C)
+    Y : ndarray of shape (C, t)
     mean : ndarray of shape (C,)
     n : int
         How many rows were learnt from.
     """
-    count = mean.dtype.type(n)
+    count, mean = mean.dtype.type(n), mean[:, None]
     own = own + known / count
     rest = np.maximum(1.0 - own, 1.0 - MOST_LEVERAGE)
     # The label mean of all rows: 1 / (n - 1) of the row's own label comes back.

@@ -139,7 +139,7 @@ def _try(
 
 def _column_weights(X: Floats) -> tuple[Floats, Floats]:
     """Columns as they are, and all columns alike, (d,) each."""
-    deviation = X.std(axis=0)
+    deviation = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))  # rows are centred
     used = deviation > 1e-6 * deviation.max()
     alike = np.where(used, 1.0 / np.where(used, deviation, 1.0), 0.0)
     return used.astype(np.float32), alike

@@ -20,7 +20,7 @@ from stct.score_space import ScoreSpace, make_space
 from stct.transition import curvature, posterior, quality, raise_quality
 
 STEPS = 5
-DIRECT_STEPS, FIRST_STEP = 4, 0.5  # the first: of the gradient
+DIRECT_STEPS = 4
 TEACHING_ROWS, ROWS_PER_WEIGHT = 2**16, 32  # more teach the last weights nothing
 
 
@@ -111,12 +111,8 @@ def fit_directly(
     penalty = float(values.sum()) / path.num_labelled
     scale = 1.0 / np.sqrt(mean_bend / stride * values + penalty)  # (rank,)
     model = labels.model(path.rows, offset, stride)
-    nothing = np.zeros((len(vectors), labels.num_classes))
-    pull = scale[:, None] * (vectors.T @ model.sums(nothing, T, count=False).gradient)
-    # L-BFGS begins with a step of length 1. That should be about the right one.
-    scale *= FIRST_STEP * float(np.linalg.norm(pull)) + 1e-30
     W, _ = model.fit(
-        nothing,
+        np.zeros((len(vectors), labels.num_classes)),
         T,
         precision=penalty * scale**2,
         basis=vectors * scale,

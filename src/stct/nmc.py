@@ -119,14 +119,17 @@ def _order_by_content(H: Floats, given: Ints) -> Ints:
     Rows that agree in it are equal, or as good as.
     """
     digest = _digest(H[:, :8])  # of eight columns: enough, unless these repeat
-    order = np.lexsort((digest, given))
-    ordered = digest[order]
+    bits = int(given.max() + 1).bit_length()
+    label = (given + 1).astype(np.uint64) << np.uint64(64 - bits)
+    key = label | (digest >> np.uint64(bits))
+    order = np.argsort(key)
+    ordered = key[order]
     same = ordered[1:] == ordered[:-1]
     if same.any():
         tied = order[np.append(same, False) | np.insert(same, 0, False)]
         second = np.zeros(len(H), np.uint64)
         second[tied] = _digest(H[tied])
-        order = np.lexsort((second, digest, given))
+        order = np.lexsort((second, key))
     return order
 
 

@@ -5,14 +5,22 @@ import numpy as np
 from stct.linear import Floats
 from stct.transition import Ints
 
+FEW_CLASSES = 32
+
 
 def one_hot(given: Ints, num_classes: int) -> Floats:
     """Labels as rows of a unit matrix, (n, C) float32; no label gives zeros."""
     rows = np.vstack([np.eye(num_classes), np.zeros(num_classes)]).astype(np.float32)
-    return np.asarray(rows[given])
+    return np.take(rows, given, axis=0)
 
 
 def softmax(logits: Floats) -> Floats:
     """Row-wise, without overflow."""
-    P = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(P / P.sum(axis=1, keepdims=True))
+    # Sums over few classes are quicker as sums of long vectors.
+    few = logits.shape[1] <= FEW_CLASSES
+    E = np.array(logits.T if few else logits, order="C")
+    axis = 0 if few else 1
+    E -= E.max(axis=axis, keepdims=True)
+    np.exp(E, out=E)
+    E /= E.sum(axis=axis, keepdims=True)
+    return np.ascontiguousarray(E.T if few else E)

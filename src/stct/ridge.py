@@ -21,11 +21,12 @@ from stct.linear import Floats, smallest_real
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
 ROWS_PER_COLUMN = 128
 CHOOSING_ROWS = 2**15  # at least so many choose the strength
+FEW_ROWS = 2**16
 
 
 def are_few(num_rows: int, num_columns: int) -> bool:
     """So few rows that leverages at all strengths are no more work than at two."""
-    return num_rows < max(2 * CHOOSING_ROWS, ROWS_PER_COLUMN * num_columns)
+    return num_rows < max(FEW_ROWS, ROWS_PER_COLUMN * num_columns)
 
 
 class RidgeFit(NamedTuple):
@@ -197,7 +198,7 @@ class RidgePath:
         labelled = self._labelled
 
         def total(rows: slice) -> tuple[Floats]:
-            return (Y[rows][labelled[rows]].sum(axis=0, dtype=np.float64),)
+            return (labelled[rows].astype(Y.dtype) @ Y[rows],)
 
         total_Y = self._engine.sum(total, self._num_rows, wide=False)[0]
         return np.asarray(total_Y / self.num_labelled)
@@ -243,12 +244,15 @@ class RidgePath:
                 some = here[labelled[rows][here]]
             said, targets = given[rows][some], Y[rows][some]
             owns = None if of_few is None else of_few[rows][some]  # (t, L)
-            known, counts = np.ones((len(said), 1), dtype=bool), np.zeros(len(models))
+            known, counts = np.ones(len(said), dtype=bool), np.zeros(len(models))
             for part, X in Tile(centred, rows, some):
-                F = (W @ X.T).reshape(len(models), -1, len(X)).swapaxes(1, 2)
+                F = (W @ X.T).reshape(len(models), -1, len(X))  # (L, C, t)
                 own = axes.leverages(X, ridges) if owns is None else owns[part]
-                S = left_out(F, own.T[:, :, None], known[part], targets[part], mean, n)
-                counts += (S.argmax(axis=2) == said[part]).sum(axis=1)
+                own = np.ascontiguousarray(own.T)[:, None, :]
+                target = np.ascontiguousarray(targets[part].T)
+                S = left_out(F, own, known[part], target, mean, n)
+                best, at = S.max(axis=1), np.arange(len(X))
+                counts += (S[:, said[part], at] >= best).sum(axis=1)
             return (counts,)
 
         counts = self._engine.sum(agree, self._num_rows)[0]
@@ -269,10 +273,10 @@ class RidgePath:
         of_many: Any = self._of_many.get(number)
 
         def predict(rows: slice) -> Floats:
-            F = Tile(centred, rows).times(W).T
+            F = Tile(centred, rows).times(W)  # (C, t)
             own = of_many[rows] if of_few is None else of_few[rows][:, number]
-            known = labelled[rows][:, None]
-            return left_out(F, own[:, None], known, Y[rows], mean, n)
+            Yt = np.ascontiguousarray(Y[rows].T)
+            return left_out(F, own, labelled[rows], Yt, mean, n).T
 
         return predict
 

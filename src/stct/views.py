@@ -67,7 +67,7 @@ def two_views(X: Floats, given: Ints, num_classes: int) -> tuple[Ints, Ints, Int
         )
         return np.stack([a, b, labels])
 
-    a, b, said = np.concatenate(side_by_side(judge, (0, 1)), axis=1)
+    a, b, said = np.concatenate([judge(0), judge(1)], axis=1)
     return a, b, said
 
 
