@@ -23,6 +23,7 @@ RANK = {
     "ridge": 1,
     "transition": 1,
     "probabilities": 1.5,
+    "descent": 1.5,
     "checks": 2,
     "correction": 2,
     "forward": 2,

@@ -12,6 +12,7 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from stct.linear import Floats
+from stct.transition import Ints
 
 FIRST_STEP = 0.5  # of the whole way, if the curvature was right
 DAMPING = 1e-3  # of the mean curvature, for directions that nothing is known of
@@ -58,7 +59,7 @@ def descend(
 def _coordinates(
     curvature: Floats | None,
 ) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-    """Maps of a gradient to coordinates in which the curvature is 1, and of a place back."""
+    """Give maps to coordinates of curvature 1: of a gradient there, of a place back."""
     if curvature is None:
         return np.asarray, np.asarray
     if curvature.ndim == 1:
@@ -74,10 +75,13 @@ def _coordinates(
     )
 
 
-def information(U: Floats, P: Floats, Q: Floats, T: Floats, given: Floats) -> Floats:
-    """Empirical Fisher information of weights and of log T: curvature without sign.
+def information(
+    U: Floats, P: Floats, Q: Floats, given: Ints, T: Floats | None
+) -> Floats:
+    """Empirical Fisher information of weights, and of log T unless that is None.
 
-    The sum over rows of the outer product of their gradients, (k C + C C) squared.
+    The sum over rows of the outer product of their gradients, (p, p), where p is
+    k C or k C + C C. What it says of the curvature is right where the model is.
 
     Parameters
     ----------
@@ -88,9 +92,10 @@ def information(U: Floats, P: Floats, Q: Floats, T: Floats, given: Floats) -> Fl
         -1 in rows that say nothing of T.
     """
     n, C = Q.shape
-    of_W = (U[:, :, None] * (Q - P)[:, None, :]).reshape(n, -1)
-    of_T = Q[:, :, None] * -T.astype(Q.dtype)
-    of_T[np.arange(n), :, given] += Q
-    of_T[given < 0] = 0.0
-    rows = np.concatenate([of_W, of_T.reshape(n, -1)], axis=1)
+    rows = (U[:, :, None] * (Q - P)[:, None, :]).reshape(n, -1)
+    if T is not None:
+        of_T = Q[:, :, None] * -T.astype(Q.dtype)
+        of_T[np.arange(n), :, given] += Q
+        of_T[given < 0] = 0.0
+        rows = np.concatenate([rows, of_T.reshape(n, -1)], axis=1)
     return np.asarray(rows.T @ rows, dtype=np.float64)

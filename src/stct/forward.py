@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from stct.blocks import some_of
 from stct.centred import Tile
 from stct.descent import descend, information
-from stct.engine import ALL, Engine, Index, Local, RowValues, spread_rows
+from stct.engine import ALL, Engine, Index, Local, RowValues
 from stct.linear import Floats
 from stct.probabilities import one_hot, softmax
 from stct.transition import Ints, posterior
@@ -77,10 +77,11 @@ class ForwardModel:
         said = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
         self._said = self._engine.keep(said.astype(np.int32))
         self._runs: dict[tuple[int, bool], tuple[Ints | None, Runs]] = {}  # of a tile
+        self._learnt: dict[tuple[bytes, bool], Floats] = {}  # where it was asked
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a worker has no use for."""
-        return {**self.__dict__, "_engine": None, "_runs": {}}
+        return {**self.__dict__, "_engine": None, "_runs": {}, "_learnt": {}}
 
     def fit(
         self,
@@ -143,24 +144,32 @@ class ForwardModel:
         if basis is not None:
             curvature = np.full(size, scale)
         elif len(start) <= MOST_PARAMETERS:
-            learnt = self._information(W, T)[: len(start), : len(start)]
+            learnt = self._information(W, T, of_T=pseudo_rows is not None)
             curvature = scale * (learnt + np.diag(prior))
         best = descend(
             objective, start, curvature, max_steps=max_steps, tolerance=tolerance
         )
         return unpack(best)[1:]
 
-    def _information(self, W: Floats, T: Floats) -> Floats:
-        """Information of W and of log T, from some rows, (k C + C C) squared."""
+    def _information(self, W: Floats, T: Floats, *, of_T: bool) -> Floats:
+        """Information of W, and of log T if asked, from some rows."""
         C, n = self.num_classes, self._num_rows
-        some = spread_rows(n, INFORMATIVE_ROWS)
-        U, said = np.asarray(self._U[0:n])[some], self._said[some]
+        where = W.tobytes() + T.tobytes(), of_T
+        if where in self._learnt:  # by a fit with another prior
+            return self._learnt[where]
+        U = np.asarray(self._U[0:n])
+        # Low digits draw the rows: the same ones, in whatever order they came.
+        some = np.flatnonzero(np.abs(U[:, -1]) * 4096.0 % 1.0 < INFORMATIVE_ROWS / n)
+        U, said = U[some], self._said[some]
         P = softmax(np.asarray(U @ W, dtype=np.float32))
         given = np.where(said < C, said, -1)
         Q = posterior(P, T, given)
         locked = said > C
         Q[locked] = one_hot(said[locked] - C - 1, C)
-        return information(U, P, Q, T, given) * (n / len(some))
+        found = information(U, P, Q, given, T if of_T else None)
+        found *= n / max(len(some), 1)
+        self._learnt[where] = found
+        return found
 
     def sums(
         self, W: Floats, T: Floats, *, count: bool = True, locked: bool = True

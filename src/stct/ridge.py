@@ -21,12 +21,11 @@ from stct.linear import Floats, smallest_real
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
 ROWS_PER_COLUMN = 128
 CHOOSING_ROWS = 2**15  # at least so many choose the strength
-FEW_ROWS = 2**16
 
 
 def are_few(num_rows: int, num_columns: int) -> bool:
     """So few rows that leverages at all strengths are no more work than at two."""
-    return num_rows < max(FEW_ROWS, ROWS_PER_COLUMN * num_columns)
+    return num_rows < max(2 * CHOOSING_ROWS, ROWS_PER_COLUMN * num_columns)
 
 
 class RidgeFit(NamedTuple):

@@ -20,6 +20,7 @@ PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing a family
 FREE_INTERCEPT = 1e-3
 ALL_STEPS, PROVE_STEPS, BALANCE_STEPS = 150, 5, 20
+SAME = 0.005  # entries of T that differ by less
 FIRST_STEP, DIFFERENCE, TOLERANCE = 0.5, 1e-3, 1e-4  # of logarithms, for a balance
 
 
@@ -100,11 +101,13 @@ def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
 
 
 def _prove(model: ForwardModel, start: ScoreFit) -> ScoreFit:
-    """Reduce T to what the rows prove and let W follow, twice in turn."""
+    """Reduce T to what the rows prove and let W follow; again, if T moves then."""
     W, T = start.weights, start.transition
     precision = prior_precision(start.space, start.family)
-    for _ in range(2):
-        T = proven_transition(model.sums(W, T).counts, model.num_free)
+    for again in (False, True):
+        before, T = T, proven_transition(model.sums(W, T).counts, model.num_free)
+        if again and np.abs(T - before).max() < SAME:
+            break
         W, T = balance(model, W, T)
         W, _ = model.fit(W, T, precision=precision, max_steps=PROVE_STEPS)
     return start._replace(weights=W, transition=T)

@@ -12,7 +12,6 @@ that the features are at fault, not the labels. Legend: n rows, d columns, C cla
 import numpy as np
 from scipy.sparse import csr_array
 
-from stct.blocks import side_by_side
 from stct.linear import Floats
 from stct.ridge import RidgePath
 from stct.transition import Ints, quality, symmetric_transition
