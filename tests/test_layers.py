@@ -24,6 +24,7 @@ RANK = {
     "transition": 1,
     "probabilities": 1.5,
     "descent": 1.5,
+    "seen": 1.5,
     "checks": 2,
     "correction": 2,
     "forward": 2,

@@ -4,8 +4,6 @@ The clean class follows P = softmax(offset + x W), the given label follows its r
 Both are fitted together, by the likelihood of the labels that were given,
 ``sum_i log (P_i T)[given_i]``, with a Gaussian prior on W and pseudo-rows on T. No
 clean label appears anywhere. Legend: n rows, k columns, C classes, t rows of a tile.
-Inside a tile arrays are class-major (C, t): sums over few classes are then sums of long
-vectors.
 """
 
 from typing import Any, NamedTuple
@@ -19,9 +17,8 @@ from stct.descent import descend, information
 from stct.engine import ALL, Engine, Index, Local, RowValues
 from stct.linear import Floats
 from stct.probabilities import one_hot, softmax
+from stct.seen import Runs, Seen, find_runs
 from stct.transition import Ints, posterior
-
-Runs = list[tuple[int, slice]]  # what was said, and where
 
 WIDE = 64  # columns from which threads pay
 MOST_PARAMETERS = 512  # whose curvature is worth knowing
@@ -242,14 +239,14 @@ class ForwardModel:
 
     def _explain(
         self, U: Tile, weights: Floats, said: Floats, rows: slice, some: Index = ALL
-    ) -> "_Seen":
+    ) -> "Seen":
         """Softmax and likelihood of one tile."""
         E = self._logits(U, weights, rows, some)
         E -= E.max(axis=0)
         np.exp(E, out=E)
         which = rows.start, isinstance(some, slice)
         if which not in self._runs:
-            self._runs[which] = _runs(self._said[rows][some])
+            self._runs[which] = find_runs(self._said[rows][some])
         order, runs = self._runs[which]
         if order is not None:
             E = E[:, order]
@@ -257,78 +254,7 @@ class ForwardModel:
         for value, run in runs:
             np.matmul(said[value].T, E[:, run], out=totals[:, run])
         np.maximum(totals, np.float32(1e-30), out=totals)
-        return _Seen(E, totals[0], totals[1], said, order, runs)
-
-
-class _Seen(NamedTuple):
-    """One tile through the annotator; rows that were said the same stand together.
-
-    P = E / norm and Q = E Pr[said | clean] / explained, so that nothing but E has to be
-    computed class by class.
-    """
-
-    E: Floats  # (C, t) exp of the logits
-    explained: Floats  # (t,) sum of E Pr[said | clean]
-    norm: Floats  # (t,) sum of E
-    said: Floats  # (2 C + 1, C, 2)
-    order: Ints | None
-    runs: Runs
-
-    def row_log_likelihood(self) -> Floats:
-        return np.log(self.explained) - np.log(self.norm)  # (t,)
-
-    def log_likelihood(self) -> float:
-        return float(self.row_log_likelihood().sum(dtype=np.float64))
-
-    def pull(self) -> Floats:
-        """Q - P in the order of the rows, (C, t)."""
-        return self._times(1.0 / self.explained, -1.0 / self.norm)
-
-    def posterior(self) -> Floats:
-        """Q in the order of the rows, (C, t)."""
-        return self._times(1.0 / self.explained, np.zeros_like(self.norm))
-
-    def _times(self, a: Floats, b: Floats) -> Floats:
-        """E (a Pr[said | clean] + b), (C, t)."""
-        out = np.empty_like(self.E)
-        factors = np.stack([a, b])  # (2, t)
-        for value, run in self.runs:
-            np.matmul(self.said[value], factors[:, run], out=out[:, run])
-        out *= self.E
-        return self.in_row_order(out)
-
-    def counts(self, num_classes: int) -> Floats:
-        """Sum of Q by given class over the free rows, (C, C)."""
-        counts = np.zeros((num_classes, num_classes))
-        inverse = 1.0 / self.explained
-        for value, run in self.runs:
-            if value < num_classes:
-                total = self.E[:, run] @ inverse[run]
-                counts[:, value] = self.said[value, :, 0] * total
-        return counts
-
-    def in_row_order(self, values: Floats) -> Floats:
-        """Put columns, or entries, back where the rows are."""
-        if self.order is None:
-            return values
-        out = np.empty_like(values)
-        out[..., self.order] = values
-        return out
-
-
-def _runs(said: Ints) -> tuple[Ints | None, Runs]:
-    """Order of a tile by what was said, None if it is so already, and its runs."""
-    order = None
-    if not (said[1:] >= said[:-1]).all():
-        order = np.argsort(said, kind="stable")
-        said = said[order]
-    starts = np.flatnonzero(np.diff(said, prepend=-1))
-    stops = np.append(starts[1:], len(said))[: len(starts)]
-    runs = [
-        (int(said[start]), slice(int(start), int(stop)))
-        for start, stop in zip(starts, stops, strict=True)
-    ]
-    return order, runs
+        return Seen(E, totals[0], totals[1], said, order, runs)
 
 
 def _working(W: Floats) -> Floats:

@@ -16,7 +16,7 @@ from stct.blocks import TILE, single_blas_thread
 from stct.choice import MAX_VALIDATION
 from stct.engine import Local
 from stct.estimator import MAX_DENSE
-from stct.forward import ForwardModel
+from stct.forward import MOST_PARAMETERS, ForwardModel
 from stct.given_labels import MAX_FITTED
 from stct.log_odds import teaching_stride
 from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
@@ -31,8 +31,9 @@ MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 # Counted on the default method: passes over the rows themselves after the first two
 # (Gram matrix and leverages), those of them over rows that teach, passes over (n, C),
 # and evaluations that choose and fit.
-FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 7
-NARROW_PASSES, CHOOSE_STEPS, FIT_STEPS = 10, 200, 85
+FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 6
+NARROW_PASSES, CHOOSE_STEPS = 10, 200
+FIT_STEPS, SLOW_FIT_STEPS = 45, 85  # with curvature known, and without
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
 # With many classes, fits, and passes over the sample: of the likelihood, and wide ones.
 MANY_FITS, MANY_STEPS, MANY_WIDE = 1.0, 50, 8
@@ -172,7 +173,9 @@ def _seconds(problem: Problem, costs: Costs) -> float:
         + NARROW_PASSES * costs.narrow
     )
     chosen = CHOOSE_STEPS * min(n, SAMPLE) + 10 * min(n, MAX_VALIDATION)
-    fitted = FIT_STEPS * min(n, MAX_FITTED)
+    C = problem.classes
+    known = C * (2 * C + 1) <= MOST_PARAMETERS
+    fitted = (FIT_STEPS if known else SLOW_FIT_STEPS) * min(n, MAX_FITTED)
     return n * everywhere + (chosen + fitted) * costs.narrow
 
 
