@@ -15,11 +15,15 @@ from stct.linear import Floats
 from stct.score_fit import FAMILIES, SAMPLE, Family, ScoreFit, climb, sharpest
 from stct.score_space import make_space
 from stct.transition import Ints, anchor_transition, symmetric_transition
+from stct.views import beyond_chance
 
 MAX_VALIDATION = 65_536  # rows that judge the choice
 GLANCE, HOPELESS = 8192, 3.0  # rows, and standard errors below, that end a trial early
 CAREFUL = 0.9  # right labels of a careful annotator
 FIRST_STEPS = 25
+# Standard errors of agreement beyond chance that are asked for where the likelihood of
+# the labels is beyond chance too, and where few rows leave it undecided.
+LIKELY, SURE = 2.0, 4.0
 
 
 class Trial:
@@ -117,6 +121,7 @@ def choose(
     careful = symmetric_transition(CAREFUL, S.shape[1])
     noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
     trial = Trial(S, given, train, val, quadratic=False)
+    agreed = agreement_in_errors(S[free], given[free])
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
     chance = np.log(share[given[val]])
     for first in (anchors, annotator):
@@ -126,12 +131,10 @@ def choose(
         plain = [trial.start(T) for T in starts]
         # Only plain scores are up against chance: fitted weights could also learn that
         # a row's own label is missing from its score.
-        best, likelihood = plain[0], trial.test(plain[0])
-        for start in plain[1:]:
-            other = trial.test(start)
-            if is_better(other, likelihood):
-                best, likelihood = start, other
-        if is_better(likelihood, chance):
+        tests = [trial.test(start) for start in plain]
+        best, likelihood = plain[0], tests[0]
+        surest = max(tests, key=np.mean)
+        if agreed > (LIKELY if is_better(surest, chance) else SURE):
             break
     else:
         return None
@@ -156,6 +159,12 @@ def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:
     in_train = np.arange(len(order)) % stride == 0
     val = order[~in_train]
     return order[in_train], val[:: -(-len(val) // MAX_VALIDATION)]
+
+
+def agreement_in_errors(S: Floats, given: Ints) -> float:
+    """Agreement of best scores and given labels beyond chance, in standard errors."""
+    agreed, error = beyond_chance(S.argmax(axis=1), given, S.shape[1])
+    return agreed / error
 
 
 def is_better(candidate: Floats, current: Floats, errors: float = 2.0) -> bool:
