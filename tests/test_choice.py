@@ -1,0 +1,58 @@
+"""When something was learnt at all, and who is to blame."""
+
+import numpy as np
+import pytest
+
+from stct import LabelCorrector, noise
+from stct.choice import agreement_in_errors, is_better
+
+
+def groups(n, gap, seed, classes=3, columns=8):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, n)
+    X = rng.normal(size=(n, columns))
+    X[np.arange(n), truth] += gap
+    return X, truth, noise.symmetric(truth, classes, 0.3, rng).labels
+
+
+@pytest.mark.parametrize("n", [30, 60, 120])
+def test_few_rows_in_groups_far_apart_are_corrected(n):
+    """Validation has a few dozen labels: too few for a likelihood, not for a count."""
+    before, after = [], []
+    for seed in range(6):
+        X, truth, given = groups(n, gap=8.0, seed=seed)
+        corrector = LabelCorrector().fit(X, given)
+        assert corrector.termination_condition_ != "nothing_learnt"
+        before.append((given == truth).mean())
+        after.append((corrector.labels_ == truth).mean())
+    assert np.mean(before) < 0.85
+    assert np.mean(after) > 0.95
+
+
+@pytest.mark.parametrize(("n", "d", "C"), [(60, 20, 3), (200, 10, 10), (300, 300, 5)])
+def test_labels_drawn_by_lot_teach_nothing(n, d, C):
+    """Or once in a while: two standard errors are one in forty."""
+    learnt = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        corrector = LabelCorrector().fit(rng.normal(size=(n, d)), rng.integers(0, C, n))
+        learnt += corrector.termination_condition_ != "nothing_learnt"
+    assert learnt <= 1
+
+
+def test_agreement_is_counted_beyond_chance():
+    rng = np.random.default_rng(0)
+    given = rng.choice(3, 4000, p=[0.8, 0.1, 0.1])
+    always_the_largest = np.tile([1.0, 0.0, 0.0], (4000, 1))
+    assert abs(agreement_in_errors(always_the_largest, given)) < 1e-6
+    assert abs(agreement_in_errors(rng.normal(size=(4000, 3)), given)) < 4.0
+    assert agreement_in_errors(np.eye(3)[given] + rng.normal(size=(4000, 3)), given) > 9
+
+
+def test_better_means_by_standard_errors_of_the_difference():
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=400)
+    assert is_better(base + 0.1, base)  # the same rows: no error at all
+    noisy = base + 0.1 + rng.normal(size=400)
+    assert is_better(noisy, base, errors=1.0)
+    assert not is_better(base, noisy)
