@@ -53,6 +53,13 @@ def test_a_wrong_curvature_costs_steps_and_nothing_else(curvature):
     np.testing.assert_allclose(go_down(valley, curvature), valley.lowest, atol=1e-4)
 
 
+def test_a_curvature_that_rounding_made_negative_is_read_along_the_axes():
+    valley = Valley(size=2)
+    valley.curvature = np.diag([4.0, 1.0])
+    end = go_down(valley, np.array([[4.0, 3.0], [3.0, 1.0]]))
+    np.testing.assert_allclose(end, valley.lowest, atol=1e-5)
+
+
 def test_who_is_at_the_bottom_stays():
     valley = Valley()
     end = descend(

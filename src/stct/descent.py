@@ -65,10 +65,12 @@ def _coordinates(
     if curvature.ndim == 1:
         root = np.sqrt(curvature)
         return (lambda slope: slope / root), (lambda place: place / root)
-    damped = curvature + DAMPING * float(np.diagonal(curvature).mean()) * np.eye(
-        len(curvature)
-    )
-    factor = cholesky(damped, lower=True)
+    diagonal = np.diagonal(curvature)
+    damped = curvature + np.diag(np.full(len(diagonal), DAMPING * diagonal.mean()))
+    try:
+        factor = cholesky(damped, lower=True)
+    except np.linalg.LinAlgError:  # rounding: a direction of no curvature
+        return _coordinates(np.diagonal(damped))
     return (
         lambda slope: solve_triangular(factor, slope, lower=True),
         lambda place: solve_triangular(factor, place, lower=True, trans="T"),
