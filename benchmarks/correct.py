@@ -8,7 +8,8 @@ optionally arrays named `human_*` (n,): labels as people gave them. True labels 
 for injecting noise and for scoring, never by a method.
 
 This is `stct bench` (how it measures: `stct.bench.measure`) with CIFAR-10's map for
-asymmetric noise, and one float32 `H.T @ H`, best and mean of seven, timed beside every cell.
+asymmetric noise, and one float32 `H.T @ H`, best and mean of seven, timed beside every
+cell.
 """
 
 import argparse
