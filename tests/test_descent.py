@@ -46,7 +46,9 @@ def test_a_diagonal_will_do_where_nothing_else_is_there():
     np.testing.assert_allclose(end, valley.lowest, atol=1e-5)
 
 
-@pytest.mark.parametrize("curvature", [np.eye(30), np.zeros((30, 30)) + 1e-9])
+@pytest.mark.parametrize(
+    "curvature", [np.eye(30), np.full((30, 30), 1e-9), np.full((30, 30), np.nan)]
+)
 def test_a_wrong_curvature_costs_steps_and_nothing_else(curvature):
     valley = Valley()
     valley.curvature = np.eye(30) + np.diag(np.arange(30.0))

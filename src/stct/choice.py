@@ -108,7 +108,8 @@ def choose(
     """Pick the family and T whose fit predicts a noisy validation set best.
 
     A richer family must be better by two standard errors. If plain scores do not beat
-    the frequencies of the labels, there is nothing to learn and None is returned.
+    the frequencies of the labels, by likelihood and by agreement, or by far by
+    agreement alone, there is nothing to learn and None is returned.
     ``annotator``, a T from an earlier look at the same labels, is tried if anchors do
     not beat chance. If it was not careful, there is no careful start: noise that was
     proven once is not put down to the features again.

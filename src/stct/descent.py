@@ -35,10 +35,13 @@ def descend(
     objective : callable
         Value and gradient (p,) at a place.
     curvature : ndarray of shape (p, p) or (p,), or None
-        About that of the objective, or its diagonal; None: coordinates stay.
+        About that of the objective, or its diagonal. None, or not finite: coordinates
+        stay as they are.
     tolerance : float
         Stop when a step gains less, as a share of the value.
     """
+    if curvature is not None and not np.isfinite(curvature).all():
+        curvature = None
     first = objective(start)
     whiten, colour = _coordinates(curvature)
     # L-BFGS-B begins with a step of length 1. That should be about the right one.

@@ -235,7 +235,11 @@ class ForwardModel:
         if self._offset is None:
             return U.times(weights)
         offset: Floats = self._offset[rows][some].T
-        return offset + U.times(weights) if weights.any() else offset.copy()
+        if not weights.any():  # where a fit begins
+            return offset.copy()
+        logits = U.times(weights)
+        logits += offset
+        return logits
 
     def _explain(
         self, U: Tile, weights: Floats, said: Floats, rows: slice, some: Index = ALL

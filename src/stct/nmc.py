@@ -119,7 +119,7 @@ def _order_by_content(H: Floats, given: Ints) -> Ints:
     Rows that agree in it are equal, or as good as.
     """
     digest = _digest(H[:, :8])  # of eight columns: enough, unless these repeat
-    bits = int(given.max() + 1).bit_length()
+    bits = max(int(given.max() + 1).bit_length(), 1)
     label = (given + 1).astype(np.uint64) << np.uint64(64 - bits)
     key = label | (digest >> np.uint64(bits))
     order = np.argsort(key)
