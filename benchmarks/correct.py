@@ -91,8 +91,8 @@ def main() -> None:
     }
     for name, seconds in total.items():
         print(f"{name:10s}{seconds:8.1f} s over {len(cells)} cells, ", end="")
-        print(f"{seconds / gram[0]:7.1f} x the best H.T @ H, ", end="")
-        print(f"{seconds / gram[1]:.1f} x the mean")
+        print(f"{seconds / gram[0]:7.1f} x H.T @ H at its best, ", end="")
+        print(f"{seconds / gram[1]:.1f} x its mean")
     if {"loo", "cleanlab"} <= total.keys():
         print(f"loo / cleanlab: {total['loo'] / total['cleanlab']:.3f} of the time")
 
