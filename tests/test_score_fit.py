@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from stct import LabelCorrector, noise
 from stct.forward import ForwardModel
 from stct.score_fit import FAMILIES, ScoreFit, balance, beside, fit_all, highest
 from stct.score_space import make_space
@@ -100,3 +101,13 @@ def test_all_rows_correct_a_start_that_is_too_soft_and_too_clean():
         model = ForwardModel(space.features(U), given, np.zeros(1500, bool), 10)
         off.append(np.diagonal(fit_all(model, start)[1]).mean() - 0.3)
     assert abs(np.mean(off)) < 0.03
+
+
+def test_much_noise_in_few_rows_of_many_classes_is_not_flattered():
+    """T has 400 entries for 2,000 rows: all free, they would fit the noise."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 20, 2000)
+    X = rng.normal(size=(2000, 40)) + 1.2 * rng.normal(size=(20, 40))[truth]
+    y = noise.symmetric(truth, 20, 0.7, rng).labels
+    estimate = LabelCorrector().fit(X, y).estimated_accuracy_.before
+    assert estimate == pytest.approx((y == truth).mean(), abs=0.04)
