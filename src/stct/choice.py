@@ -14,11 +14,17 @@ from stct.forward import ForwardModel
 from stct.linear import Floats
 from stct.score_fit import FAMILIES, SAMPLE, Family, ScoreFit, climb, sharpest
 from stct.score_space import make_space
-from stct.transition import Ints, anchor_transition, symmetric_transition
+from stct.transition import (
+    Ints,
+    anchor_transition,
+    proven_transition,
+    symmetric_transition,
+)
 from stct.views import beyond_chance
 
 MAX_VALIDATION = 65_536  # rows that judge the choice
-GLANCE, HOPELESS = 8192, 3.0  # rows, and standard errors below, that end a trial early
+GLANCE = 8192  # of these rows are enough to tell what is far off
+HOPELESS = 3.0  # standard errors below, that end a trial early
 CAREFUL = 0.9  # right labels of a careful annotator
 FIRST_STEPS = 25
 # Standard errors of agreement beyond chance that are asked for where the likelihood of
@@ -64,16 +70,38 @@ class Trial:
         weights = np.pad(start.weights, ((0, more), (0, 0)))
         return start._replace(space=self.space, weights=weights)
 
+    @cached_property
+    def _glimpsed(self) -> ForwardModel:
+        """A few rows of the validation set."""
+        return self._model(self._val[:: self._every])
+
+    @property
+    def _every(self) -> int:
+        return max(1, len(self._val) // GLANCE)
+
+    def settled(self, fit: ScoreFit) -> ScoreFit:
+        """Give it T as it is or as far as it is proven, whichever foretells more.
+
+        Free in all entries, T fits the noise of some thousand rows too. What that costs
+        on other rows would hide what richer log-odds gain there. For tests only: with
+        all rows more of T may be proven.
+        """
+        counts = self.fitted.sums(fit.weights, fit.transition).counts
+        T = proven_transition(counts, self.fitted.num_free)
+        both = fit, fit._replace(transition=T)
+        return max(both, key=lambda one: self._glimpse(one).mean())
+
+    def _glimpse(self, fit: ScoreFit) -> Floats:
+        return self._glimpsed.log_likelihood(fit.weights, fit.transition)
+
     def test(self, fit: ScoreFit) -> Floats:
         """Log-likelihood of each validation label."""
         return self.tested.log_likelihood(fit.weights, fit.transition)
 
     def glance(self, fit: ScoreFit, to_beat: Floats) -> bool:
         """Tell from a few validation labels whether it is worth a test."""
-        step = max(1, len(to_beat) // GLANCE)
-        few = self._model(self._val[::step])
-        likelihood = few.log_likelihood(fit.weights, fit.transition)
-        return not is_better(to_beat[::step], likelihood, errors=HOPELESS)
+        few = to_beat[:: self._every]
+        return not is_better(few, self._glimpse(fit), errors=HOPELESS)
 
     def climb(
         self, starts: list[ScoreFit], family: Family, to_beat: Floats
@@ -84,14 +112,15 @@ class Trial:
         """
         first, *others = (start._replace(family=family) for start in starts)
         best = climb(self.fitted, first, FIRST_STEPS)
-        if not self.glance(best, to_beat):
+        shown = self.settled(best)
+        if not self.glance(shown, to_beat):
             return None
-        likelihood = self.test(best)
+        likelihood = self.test(shown)
         if is_better(to_beat, likelihood, errors=HOPELESS):
             return None
         for other in others:
             end = climb(self.fitted, other, FIRST_STEPS)
-            candidate = self.test(end)
+            candidate = self.test(self.settled(end))
             # Anchors, the first start, see the noise. That it is the features' fault
             # must be likely: under much noise both explain the labels almost alike.
             if is_better(candidate, likelihood, errors=1.0):
@@ -132,7 +161,7 @@ def choose(
         plain = [trial.start(T) for T in starts]
         # Only plain scores are up against chance: fitted weights could also learn that
         # a row's own label is missing from its score.
-        tests = [trial.test(start) for start in plain]
+        tests = [trial.test(trial.settled(start)) for start in plain]
         best, likelihood = plain[0], tests[0]
         surest = max(tests, key=np.mean)
         if agreed > (LIKELY if is_better(surest, chance) else SURE):

@@ -2,17 +2,20 @@
 
 A T that is the same for every row explains such errors as weakness of the features: P
 comes out too soft and T too clean. Row by row the given labels cannot tell the two
-apart. Class by class they can: where annotators err towards what the features confuse,
-the off-diagonal of T rises with the mean confusion K; where noise was injected, or the
-features are weak, it does not. Legend: n rows, C classes.
+apart: an annotator who guesses the label of some rows from P itself, and one who knows
+these rows, give the same labels to the same rows equally often. Class by class they
+can: where annotators err towards what the features confuse, the off-diagonal of T rises
+with the mean confusion K; where noise was injected, or the features are weak, it does
+not. Legend: n rows, C classes; P = Pr[clean | x] (n, C), T[clean, given].
 """
 
 import numpy as np
 
 from stct.linear import Floats
-from stct.transition import quality
+from stct.transition import Ints, quality
 
 MAX_SLOPE = 1.0 / 3.0
+MOST_GUESSED = 0.9  # of the labels that look right
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
 
 
@@ -51,15 +54,40 @@ def sharpening(slope: float) -> float:
     return 1.0 / (1.0 - slope) ** 2
 
 
-def blame_annotator(T: Floats, K: Floats, slope: float) -> Floats:
-    """T with the annotators' share of the confusion added, rows sum to 1, (C, C).
+def guessed(T: Floats, slope: float) -> Floats:
+    """Share of the rows of each class whose label was guessed, (C,).
 
     Twice the slope: T shows the part that P could not take up, and about as much again
-    went into P.
+    went into P. What is guessed looks right to T, so it is at most T's diagonal.
     """
-    off = np.where(np.eye(len(T), dtype=bool), 0.0, T + 2.0 * slope * K)
-    off *= np.minimum(1.0, 0.98 / np.maximum(off.sum(axis=1, keepdims=True), 1e-12))
-    return np.asarray(off + np.diag(1.0 - off.sum(axis=1)))
+    return np.asarray(np.minimum(2.0 * slope, MOST_GUESSED * np.diagonal(T)))
+
+
+def blame_annotator(T: Floats, K: Floats, slope: float) -> Floats:
+    """T with guesses, on the average of the rows of a class, (C, C)."""
+    return np.asarray(T + guessed(T, slope)[:, None] * (K - np.eye(len(T))))
+
+
+def posterior_of_guesses(
+    clean: Floats, P: Floats, T: Floats, slope: float, given: Ints
+) -> Floats:
+    """Pr[clean | x, given], (n, C), if labels are guessed where P is unsure.
+
+    In row x an annotator says g instead of y with probability
+    ``T[y, g] + guessed (P[x, g] - [y is g])``. ``clean`` (n, C) is what the features
+    say, P what they, and annotators who guess, confuse. Rows without a label (given is
+    -1) keep ``clean``.
+    """
+    m = guessed(T, slope).astype(P.dtype)
+    known = given >= 0
+    rows, said = np.arange(len(given)), np.where(known, given, 0)
+    Q = np.take(np.ascontiguousarray(T.T, dtype=P.dtype), said, axis=0)
+    Q += P[rows, said][:, None] * m
+    Q[rows, said] -= m[said]
+    Q[~known] = 1.0
+    Q *= clean
+    Q /= np.maximum(Q.sum(axis=1, keepdims=True), np.finfo(P.dtype).tiny)
+    return Q
 
 
 def up_to_quality(

@@ -7,16 +7,18 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stct import hardness
 from stct.engine import RowValues
 from stct.given_labels import Labels, some_rows
 from stct.linear import Floats
 from stct.probabilities import one_hot, softmax
-from stct.score_fit import beside, highest
-from stct.transition import count_given, posterior
+from stct.score_fit import FREE_INTERCEPT, beside, highest
+from stct.transition import Ints, count_given, posterior
 
 SHARPNESS_ERROR = 0.2  # that log-odds are expected to have, relative
+FREE, FREE_STEPS = 1.0, 20  # precision and steps of log-odds that may turn as they like
 
 
 class Judgement(NamedTuple):
@@ -37,7 +39,8 @@ def judge(
     """
     engine, n = labels.engine, len(labels.given)
     index = some_rows(n)
-    model = labels.some(index).model(engine.take(logits, index))
+    sample, some_logits = labels.some(index), engine.take(logits, index)
+    model = sample.model(some_logits)
     identity = np.eye(labels.num_classes)
 
     @cache
@@ -51,23 +54,55 @@ def judge(
     sharpness = 2.0 ** (step / 4)
     given, locked = engine.keep(labels.given), engine.keep(labels.locked)
 
-    def explain(rows: slice, sharpness: float, T: Floats) -> tuple[Floats, Floats]:
-        P = softmax(np.float32(sharpness) * logits[rows])
-        Q = posterior(P, T, given[rows])
-        Q[locked[rows]] = one_hot(given[rows][locked[rows]], len(T))
-        return P, Q
+    def look(rows: slice, sharpness: float) -> Floats:
+        return softmax(np.float32(sharpness) * logits[rows])
 
     def confusion(rows: slice) -> tuple[Floats, ...]:
-        P, Q = explain(rows, sharpness, T)
+        P = look(rows, sharpness)
+        Q = _certain(posterior(P, T, given[rows]), given[rows], locked[rows])
         return Q.T @ P, Q.sum(axis=0, dtype=np.float64), count_given(Q, given[rows])
 
     joint, total, counts = engine.sum(confusion, n, wide=False)
     K = hardness.mean_confusion(joint, total)
     slope = hardness.confusion_slope(counts, K)
-    slope = hardness.up_to_quality(slope, T, K, counts.sum(axis=1), least)
-    final_T, final_sharpness = T, sharpness
     if slope > 0.0:
-        final_sharpness *= hardness.sharpening(slope)
-        final_T = hardness.blame_annotator(T, K, slope)
-    Q = engine.rows(lambda rows: explain(rows, final_sharpness, final_T)[1], n)
-    return Judgement(Q, final_T, final_sharpness)
+        slope = min(slope, slope_of_free_log_odds(some_logits, T, sample))
+    slope = hardness.up_to_quality(slope, T, K, counts.sum(axis=1), least)
+    sharper = sharpness * hardness.sharpening(slope)
+
+    def decide(rows: slice) -> Floats:
+        said, P = given[rows], look(rows, sharpness)
+        if slope > 0.0:
+            clean = look(rows, sharper)
+            Q = hardness.posterior_of_guesses(clean, P, T, slope, said)
+        else:
+            Q = posterior(P, T, said)
+        return _certain(Q, said, locked[rows])
+
+    average = hardness.blame_annotator(T, K, slope)
+    return Judgement(engine.rows(decide, n), average, sharper)
+
+
+def slope_of_free_log_odds(logits: Floats, T: Floats, labels: Labels) -> float:
+    """Slope of T on the confusion once log-odds (n, C) may turn as they like.
+
+    Log-odds of a wrong shape are too sure of some pairs of classes. What was given
+    there looks like a slope, too, but goes away when they are fitted freely; what
+    people do not see clearly stays.
+    """
+    C = labels.num_classes
+    centred = logits - logits.mean(axis=1, keepdims=True)
+    U = np.concatenate([np.ones_like(centred[:, :1]), centred], axis=1)
+    start = np.concatenate([np.zeros((1, C)), np.eye(C)])
+    precision = np.append(FREE_INTERCEPT, np.full(C, FREE))
+    model = labels.model(U)
+    W, _ = model.fit(start, T, precision=precision, max_steps=FREE_STEPS)
+    P, Q = (np.asarray(values[0 : len(U)]) for values in model.posterior(W, T))
+    K = hardness.mean_confusion(Q.T @ P, Q.sum(axis=0, dtype=np.float64))
+    return hardness.confusion_slope(count_given(Q, labels.given), K)
+
+
+def _certain(Q: Floats, given: Ints, locked: NDArray[np.bool_]) -> Floats:
+    """Posterior of a tile, certain where a row is locked."""
+    Q[locked] = one_hot(given[locked], Q.shape[1])
+    return Q
