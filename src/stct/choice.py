@@ -5,6 +5,7 @@ is better. Legend: n rows, C classes; S scores (n, C), T[clean, given].
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,14 @@ FIRST_STEPS = 25
 # Standard errors of agreement beyond chance that are asked for where the likelihood of
 # the labels is beyond chance too, and where few rows leave it undecided.
 LIKELY, SURE = 2.0, 4.0
+
+
+class Climbed(NamedTuple):
+    """The best end, its test, and the starts from which it is worth to climb again."""
+
+    best: ScoreFit
+    likelihood: Floats
+    hopeful: list[ScoreFit]
 
 
 class Trial:
@@ -105,8 +114,8 @@ class Trial:
 
     def climb(
         self, starts: list[ScoreFit], family: Family, to_beat: Floats
-    ) -> tuple[ScoreFit, Floats] | None:
-        """Climb from every start and give the better end, with its test.
+    ) -> Climbed | None:
+        """Climb from every start.
 
         None, if the first end is hopeless: it is so from elsewhere too.
         """
@@ -115,9 +124,10 @@ class Trial:
         shown = self.settled(best)
         if not self.glance(shown, to_beat):
             return None
-        likelihood = self.test(shown)
+        reached = likelihood = self.test(shown)
         if is_better(to_beat, likelihood, errors=HOPELESS):
             return None
+        hopeful = [first]
         for other in others:
             end = climb(self.fitted, other, FIRST_STEPS)
             candidate = self.test(self.settled(end))
@@ -125,7 +135,9 @@ class Trial:
             # must be likely: under much noise both explain the labels almost alike.
             if is_better(candidate, likelihood, errors=1.0):
                 best, likelihood = end, candidate
-        return best, likelihood
+            if not is_better(reached, candidate, errors=HOPELESS):
+                hopeful.append(other)
+        return Climbed(best, likelihood, hopeful)
 
 
 def choose(
@@ -168,15 +180,18 @@ def choose(
             break
     else:
         return None
-    for family in FAMILIES:
+    for family in FAMILIES[1:]:  # the first is what they start from
         if family.quadratic:
             trial = Trial(S, given, train, val, quadratic=True)
             if len(train) < family.min_rows * trial.space.identity.size:
                 break
             plain = [trial.widen(start) for start in plain]
         end = trial.climb(plain, family, likelihood)
-        if end is not None and is_better(end[1], likelihood):
-            best, likelihood = end
+        if end is None:
+            continue
+        plain = end.hopeful
+        if is_better(end.likelihood, likelihood):
+            best, likelihood = end.best, end.likelihood
     return best
 
 

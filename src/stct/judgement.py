@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import hardness
-from stct.engine import RowValues
+from stct.engine import RowValues, spread_rows
 from stct.given_labels import Labels, some_rows
 from stct.linear import Floats
 from stct.probabilities import one_hot, softmax
@@ -19,6 +19,7 @@ from stct.transition import Ints, count_given, posterior
 
 SHARPNESS_ERROR = 0.2  # that log-odds are expected to have, relative
 FREE, FREE_STEPS = 1.0, 20  # precision and steps of log-odds that may turn as they like
+FREE_ROWS, FREE_ROWS_PER_WEIGHT = 2**14, 64  # more tell no more about these
 
 
 class Judgement(NamedTuple):
@@ -91,6 +92,9 @@ def slope_of_free_log_odds(logits: Floats, T: Floats, labels: Labels) -> float:
     people do not see clearly stays.
     """
     C = labels.num_classes
+    count = max(FREE_ROWS, FREE_ROWS_PER_WEIGHT * C * C)
+    some = spread_rows(len(logits), count)
+    logits, labels = logits[some], labels.some(some)
     centred = logits - logits.mean(axis=1, keepdims=True)
     U = np.concatenate([np.ones_like(centred[:, :1]), centred], axis=1)
     start = np.concatenate([np.zeros((1, C)), np.eye(C)])
