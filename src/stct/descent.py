@@ -74,10 +74,9 @@ def _coordinates(
         factor = cholesky(damped, lower=True)
     except np.linalg.LinAlgError:  # rounding: a direction of no curvature
         return _coordinates(np.diagonal(damped))
-    return (
-        lambda slope: solve_triangular(factor, slope, lower=True),
-        lambda place: solve_triangular(factor, place, lower=True, trans="T"),
-    )
+    # Used at every step: one inversion is less work than all the solving.
+    inverse = solve_triangular(factor, np.eye(len(factor)), lower=True)
+    return inverse.__matmul__, inverse.T.__matmul__
 
 
 def information(

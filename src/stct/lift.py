@@ -24,7 +24,8 @@ TRIED, USED = 128, 256  # frequencies
 ROWS_PER_FREQUENCY = 8  # fewer rows, fewer frequencies
 BANDWIDTHS = (1.0, 2.0)  # radians between two rows at the median distance
 ERRORS = 3.0  # standard errors by which more labels must be predicted
-FIRST_LOOK, HOPE = 2048, 1.0  # rows, and standard errors without which it ends there
+FIRST_LOOK, LOOKED_AT = 2048, 64  # rows and frequencies
+HOPE = 1.0  # standard errors without which it ends there
 MAX_BYTES = 2**30  # more: computed again at every pass
 
 
@@ -93,19 +94,20 @@ def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | No
     """
     first, *finer = BANDWIDTHS
 
-    def best_weights(step: int) -> _Trial:
+    def best_weights(step: int, most: int) -> _Trial:
         def attempt(weights: Floats) -> _Trial:
-            return _try(X[::step], S[::step], given[::step], weights, first)
+            return _try(X[::step], S[::step], given[::step], weights, first, most)
 
         return max(side_by_side(attempt, _column_weights(X)), key=lambda t: t.gain)
 
-    if len(X) > FIRST_LOOK and best_weights(len(X) // FIRST_LOOK).errors < HOPE:
+    step = len(X) // FIRST_LOOK
+    if step > 1 and best_weights(step, LOOKED_AT).errors < HOPE:
         return None
-    best = best_weights(1)
+    best = best_weights(1, TRIED)
     if best.errors < ERRORS:
         return None
     for bandwidth in finer:
-        trial = _try(X, S, given, best.weights, bandwidth)
+        trial = _try(X, S, given, best.weights, bandwidth, TRIED)
         if trial.gain < best.gain:
             break
         best = trial
@@ -122,9 +124,9 @@ class _Trial(NamedTuple):
 
 
 def _try(
-    X: Floats, S: Floats, given: Ints, weights: Floats, bandwidth: float
+    X: Floats, S: Floats, given: Ints, weights: Floats, bandwidth: float, most: int
 ) -> _Trial:
-    drawn = bandwidth * draw_frequencies(X, weights, _count(len(X), TRIED))
+    drawn = bandwidth * draw_frequencies(X, weights, _count(len(X), most))
     # Scores are made so large that ridge leaves them alone.
     both = np.concatenate(
         [10.0 / max(float(S.std()), 1e-30) * S, waves(X, drawn)], axis=1

@@ -20,7 +20,7 @@ from stct.score_space import ScoreSpace, make_space
 from stct.transition import curvature, posterior, quality, raise_quality
 
 STEPS = 5
-DIRECT_STEPS = 4
+DIRECT_STEPS = 3
 TEACHING_ROWS, ROWS_PER_WEIGHT = 2**16, 32  # more teach the last weights nothing
 
 
