@@ -31,7 +31,7 @@ MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
 # Counted on the default method: passes over the rows themselves after the first two
 # (Gram matrix and leverages), those of them over rows that teach, passes over (n, C),
 # and evaluations that choose and fit.
-FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 6
+FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 5
 NARROW_PASSES, CHOOSE_STEPS = 10, 200
 FIT_STEPS, SLOW_FIT_STEPS = 45, 85  # with curvature known, and without
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
