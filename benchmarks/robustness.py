@@ -5,8 +5,9 @@
 
 FILE.npz is the file of benchmarks/correct.py. A cell is `features:noise`. Features:
 all columns, the first few (`cols6`), a random projection (`proj16`), few rows (`n500`),
-class imbalance 1:50 (`imb`), two classes, each row twice (`twice`), 100 classes made by
-splitting each class in ten (`k100`), the digits of scikit-learn. Features that a line
+class imbalance 1:50 (`imb`), two classes, each row twice with labels of their own
+(`twice`) or with one label (`copied`), 100 classes made by splitting each class in ten
+(`k100`), the digits of scikit-learn. Features that a line
 cannot follow: principal components of 10,000 images (`pixels128`) and 64 of their own
 patches as filters (`patches`), both with --images; classes of four clusters each
 (`clusters`), two `moons`, `shells` around each other. Classes that are Gaussian balls
@@ -66,6 +67,7 @@ CELLS += [
     "n2000:worst",
     "n10000:random1",
     "twice:sym50",
+    "copied:sym50",
     "proj16:sym20",
     "proj16:asym20",
     "proj64:asym40",
@@ -122,7 +124,10 @@ def make(
         return H, human[kind][rows], y, C
     if kind in ("aggregate", "random1", "worst"):
         return None
-    return H, inject(kind, H, y, C, rng), y, C
+    given = inject(kind, H, y, C, rng)
+    if features == "copied":
+        H, given, y = np.tile(H, (2, 1)), np.tile(given, 2), np.tile(y, 2)
+    return H, given, y, C
 
 
 def other_data(
@@ -163,6 +168,8 @@ def some_of(
         rows = np.concatenate([m[:s] for m, s in zip(members, sizes, strict=True)])
     elif features == "twice":
         rows = np.concatenate([rng.permutation(rows)[:5000]] * 2)
+    elif features == "copied":
+        rows = rng.permutation(rows)[:5000]
     elif features.startswith("n"):
         rows = rng.permutation(rows)[: int(features[1:])]
     return H, y, rows, human

@@ -253,7 +253,8 @@ def test_constant_and_duplicate_columns_and_rows(method):
     X = np.column_stack([X, X[:, 0], np.full(len(X), 7.0)])
     X, given, truth = np.tile(X, (2, 1)), np.tile(given, 2), np.tile(truth, 2)
     m = LabelCorrector(method, random_state=0).fit(X, given)
-    assert (m.labels_ == truth).mean() >= (given == truth).mean()
+    least = 0.95 if method == "loo" else (given == truth).mean()
+    assert (m.labels_ == truth).mean() >= least
     assert "1 of 8 columns are constant" in m.notes_
 
 

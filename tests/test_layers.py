@@ -32,6 +32,7 @@ RANK = {
     "lift": 2,
     "views": 2,
     "decision": 2.5,
+    "copies": 2.5,
     "given_labels": 2.5,
     "score_space": 1,
     "score_fit": 2.7,

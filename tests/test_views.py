@@ -153,3 +153,18 @@ def test_it_is_said_when_the_views_were_believed():
     given = noise.symmetric(truth, 4, 0.5, np.random.default_rng(0)).labels
     notes = LabelCorrector().fit(X, given).notes_
     assert any("separate views" in note for note in notes)
+
+
+def test_axes_of_few_rows_are_those_of_their_scatter():
+    """More columns than rows: the same directions without a d x d matrix."""
+    rng = np.random.default_rng(0)
+    X, given = rng.normal(size=(30, 50)).astype(np.float32), np.arange(30) % 3
+    axes = within_class_axes(X, given, 3)
+    within = X - np.stack([X[given == c].mean(axis=0) for c in range(3)])[given]
+    scatter = within.T @ within
+    assert axes.shape == (50, 27)  # three means are gone
+    np.testing.assert_allclose(axes.T @ axes, np.eye(27), atol=1e-5)
+    along = axes.T @ scatter @ axes
+    expected = np.linalg.eigvalsh(scatter)[::-1][:27]
+    np.testing.assert_allclose(np.diagonal(along), expected, rtol=1e-3)
+    np.testing.assert_allclose(along, np.diag(np.diagonal(along)), atol=1e-2)

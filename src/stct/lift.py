@@ -24,8 +24,9 @@ TRIED, USED = 128, 256  # frequencies
 ROWS_PER_FREQUENCY = 8  # fewer rows, fewer frequencies
 BANDWIDTHS = (1.0, 2.0)  # radians between two rows at the median distance
 ERRORS = 3.0  # standard errors by which more labels must be predicted
+LEAST_GAIN = 0.01  # of the labels; less is not worth columns that draw lots
 FIRST_LOOK, LOOKED_AT = 2048, 64  # rows and frequencies
-HOPE = 1.0  # standard errors without which it ends there
+HOPE = 2.0  # standard errors more of it must reach the least gain, or it ends there
 MAX_BYTES = 2**30  # more: computed again at every pass
 
 
@@ -101,10 +102,12 @@ def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | No
         return max(side_by_side(attempt, _column_weights(X)), key=lambda t: t.gain)
 
     step = len(X) // FIRST_LOOK
-    if step > 1 and best_weights(step, LOOKED_AT).errors < HOPE:
-        return None
+    if step > 1:
+        glimpse = best_weights(step, LOOKED_AT)
+        if glimpse.gain + HOPE * glimpse.error < LEAST_GAIN:
+            return None
     best = best_weights(1, TRIED)
-    if best.errors < ERRORS:
+    if best.gain < max(LEAST_GAIN, ERRORS * best.error):
         return None
     for bandwidth in finer:
         trial = _try(X, S, given, best.weights, bandwidth, TRIED)
@@ -120,7 +123,7 @@ class _Trial(NamedTuple):
     weights: Floats
     bandwidth: float
     gain: float  # share of labels predicted that S does not
-    errors: float  # the same in standard errors
+    error: float  # standard error of that
 
 
 def _try(
@@ -136,7 +139,7 @@ def _try(
     by_both = path.fit(target, given).scores.argmax(axis=1) == given
     gain = by_both.astype(np.float64) - (S.argmax(axis=1) == given)
     error = max(float(gain.std()) / np.sqrt(len(gain)), 1e-12)
-    return _Trial(weights, bandwidth, float(gain.mean()), float(gain.mean() / error))
+    return _Trial(weights, bandwidth, float(gain.mean()), error)
 
 
 def _column_weights(X: Floats) -> tuple[Floats, Floats]:

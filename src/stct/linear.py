@@ -16,8 +16,10 @@ def fit(H_t: Floats, Y_t: Floats) -> Floats:
     """Eq. (6): least squares on the sub-training set, (n_t, d), (n_t, C) -> (d, C).
 
     Where H_t is rank-deficient (the printed inverse does not exist) this is the
-    solution of minimum norm.
+    solution of minimum norm; of few rows it is a sum of these rows.
     """
+    if len(H_t) < H_t.shape[1]:
+        return np.asarray(H_t.T @ solve(H_t @ H_t.T, Y_t))
     return solve(H_t.T @ H_t, H_t.T @ Y_t)
 
 

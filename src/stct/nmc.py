@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stct import linear
 from stct.blocks import map_tiles
+from stct.copies import describe_copies, order_by_content
 from stct.correction import (
     Correction,
     LinearModel,
@@ -69,8 +70,12 @@ def correct_labels(
         rank[-1] = -1  # no label
         ranked = rank[given]
         H = np.asarray(H[0 : len(H)]) if small else H
-        rows = _order_by_content(H, ranked) if small else np.arange(len(H))
-        labels = Labels(ranked[rows], locked[rows], num_classes, engine)
+        order, original = order_by_content(H, ranked, locked, engine)
+        # A copy would give its original's label away when that is left out.
+        copied = original != np.arange(len(H))
+        rows = order[~copied[order]] if small else np.arange(len(H))
+        said = np.where(copied, -1, ranked)
+        labels = Labels(said[rows], locked[rows], num_classes, engine)
         sorted_rows = _gather(H, rows) if small else H
         if annotator is not None:
             by_size = np.argsort(rank[:-1])
@@ -81,8 +86,12 @@ def correct_labels(
             result = correct_by_leave_one_out(
                 sorted_rows, labels, progress, owned=small, annotator=annotator
             )
-        if small:
-            result = result._replace(posterior=_unsort(result.posterior, rows))
+        places = np.empty(len(H), dtype=np.intp)
+        places[rows] = np.arange(len(rows))
+        if small or copied.any():
+            posterior = _pick(result.posterior, places[original])
+            notes = (*describe_copies(int(copied.sum())), *result.notes)
+            result = result._replace(posterior=posterior, notes=notes)
         return result.reordered(rank[:-1])
     H = np.asarray(H[0 : len(H)])  # random splits need all rows at hand
     known = np.flatnonzero(given >= 0)
@@ -113,57 +122,24 @@ def correct_labels(
     return Correction(Q, T, is_learnable(T), model, splits.num_splits, splits.stop)
 
 
-def _order_by_content(H: Floats, given: Ints) -> Ints:
-    """Order rows by label and then by a digest of what is in them.
-
-    Rows that agree in it are equal, or as good as.
-    """
-    digest = _digest(H[:, :8])  # of eight columns: enough, unless these repeat
-    bits = max(int(given.max() + 1).bit_length(), 1)
-    label = (given + 1).astype(np.uint64) << np.uint64(64 - bits)
-    key = label | (digest >> np.uint64(bits))
-    order = np.argsort(key)
-    ordered = key[order]
-    same = ordered[1:] == ordered[:-1]
-    if same.any():
-        tied = order[np.append(same, False) | np.insert(same, 0, False)]
-        second = np.zeros(len(H), np.uint64)
-        second[tied] = _digest(H[tied])
-        order = np.lexsort((second, key))
-    return order
-
-
-def _digest(H: Floats) -> NDArray[np.uint64]:
-    """One whole number for the bits of each row, (n,)."""
-    wide = np.ascontiguousarray(H, np.result_type(H.dtype, np.float32))
-    words = wide.view(f"u{wide.itemsize}")
-    total = np.zeros(len(H), np.uint64)
-    for column in words.T:
-        total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(29)
-    return total
-
-
-def _unsort(posterior: Any, rows: Ints) -> Any:
-    """Bring what belongs to rows back into the order that they came in."""
+def _pick(posterior: Any, rows: Ints) -> Any:
+    """Give what belongs to these rows, in this order."""
     if isinstance(posterior, TopClasses):
-        places = np.argsort(rows)
         return posterior._replace(
-            probabilities=posterior.probabilities[places],
-            classes=posterior.classes[places],
+            probabilities=posterior.probabilities[rows],
+            classes=posterior.classes[rows],
         )
-    out = np.empty_like(posterior)
-    out[rows] = posterior
-    return out
+    return posterior[rows]
 
 
 def _gather(H: Floats, rows: Ints) -> Floats:
     """Copy rows of H in another order, at least float32."""
-    out = np.empty(H.shape, np.result_type(H.dtype, np.float32))
+    shape = (len(rows), H.shape[1])
+    out = np.empty(shape, np.result_type(H.dtype, np.float32))
 
     def copy(tile: slice) -> None:
         out[tile] = H[rows[tile]]
 
-    for _ in map_tiles(copy, len(H)):
+    for _ in map_tiles(copy, len(rows)):
         pass
     return out

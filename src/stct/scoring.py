@@ -11,8 +11,8 @@ import numpy as np
 
 from stct.engine import Computed, Engine, RowValues, spread_rows
 from stct.given_labels import Labels
+from stct.lift import LEAST_GAIN, Lift, choose_lift
 from stct.lift import SAMPLE as LIFT_ROWS
-from stct.lift import Lift, choose_lift
 from stct.linear import Floats
 from stct.probabilities import one_hot
 from stct.ridge import RidgeFit, RidgePath
@@ -61,7 +61,7 @@ def score(
         lifted = RidgePath(lift.rows(rows, engine), labelled, engine=engine)
         again = lifted.fit(Y, given)
         agrees = agreement(again.scores, given, engine)
-        if agrees > agreed:
+        if agrees - agreed > LEAST_GAIN * path.num_labelled / n:
             return Scored(lifted, again, agrees, lift, witnesses)
     return Scored(path, ridge, agreed, None, witnesses)
 

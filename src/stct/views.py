@@ -76,6 +76,11 @@ def within_class_axes(X: Floats, given: Ints, num_classes: int) -> Floats:
     classes[np.arange(len(X)), given] = 1.0
     size = np.maximum(classes.sum(axis=0), 1.0)
     means = (X.T @ classes) / np.sqrt(size)  # (d, C)
+    if len(X) < X.shape[1]:  # the same from the rows themselves
+        within = X - (classes / np.sqrt(size)) @ means.T
+        _, spread, rows = np.linalg.svd(within.astype(np.float64), full_matrices=False)
+        keep = spread**2 > max(spread.max() ** 2 * 1e-9, 1e-30)
+        return np.asarray(rows[keep].T, dtype=np.float32)
     values, vectors = np.linalg.eigh((X.T @ X - means @ means.T).astype(np.float64))
     keep = values > max(values.max() * 1e-9, 1e-30)
     return np.asarray(vectors[:, keep][:, ::-1], dtype=np.float32)
