@@ -73,6 +73,17 @@ def test_common_csv_files_come_back_byte_for_byte(tmp_path, data):
     assert path.read_bytes() == data
 
 
+def test_a_blank_line_of_one_column_is_a_row(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("label\na\n\nb\n")
+    table = read_table(path)
+    assert table.values("label") == ["a", "", "b"]
+    write_table(path, table)
+    assert read_table(path).values("label") == ["a", "", "b"]
+    path.write_text("id,label\n1,a\n\n2,b\n")
+    assert read_table(path).num_rows == 2
+
+
 def test_parquet_keeps_types_and_schema(tmp_path):
     schema = pa.schema(
         [

@@ -136,7 +136,8 @@ def _read_csv(path: Path, text: str) -> Table:
     try:
         header = next(reader, [])
         _check_names(path, header)
-        rows = [row for row in reader if row]
+        # In a table of one column a blank line is a row without a value.
+        rows = [row or [""] for row in reader if row or len(header) == 1]
     except csv.Error as error:
         raise ValueError(f"{path}: line {reader.line_num}: {error}") from error
     for i, row in enumerate(rows):
