@@ -32,6 +32,28 @@ def test_missing_values_of_every_kind():
     assert encode(y).codes.tolist() == [0, -1, -1, -1, -1, 1]
 
 
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "category", "array"])
+def test_large_whole_numbers_beside_missing_ones_stay_apart(kind):
+    items = [pd.NA, 2**60, 2**60 + 1, 7]
+    y = pd.Series(items, dtype="Int64").array
+    if kind != "array":
+        y = pd.Series(items, dtype="Int64").astype(kind)
+    encoded = encode(y)
+    assert encoded.classes.dtype == np.int64
+    assert encoded.classes.tolist() == [7, 2**60, 2**60 + 1]
+    assert encoded.codes.tolist() == [-1, 1, 2, 0]
+    assert decode(encoded, encoded.codes).tolist() == [None, *items[1:]]
+    filled = decode(encoded, np.array([2, 1, 2, 0]))
+    assert filled.dtype == np.int64
+    assert filled.tolist() == [2**60 + 1, *items[1:]]
+
+
+def test_booleans_beside_missing_ones_stay_booleans():
+    encoded = encode(pd.Series([True, None, False], dtype="boolean"))
+    assert encoded.classes.dtype == bool
+    assert encoded.codes.tolist() == [1, -1, 0]
+
+
 def test_measurements_are_not_classes():
     with pytest.raises(ValueError, match="continuous"):
         encode(np.random.default_rng(0).normal(size=50))

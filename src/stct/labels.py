@@ -11,6 +11,8 @@ from sklearn.exceptions import DataConversionWarning
 
 Ints = NDArray[np.intp]
 
+_PANDAS = (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
+
 
 class EncodedLabels(NamedTuple):
     """Codes into ``classes``; -1 marks a row without a label."""
@@ -26,6 +28,10 @@ def encode(y: ArrayLike) -> EncodedLabels:
     None, NaN, NaT and pandas' NA are missing labels. Text, numbers, booleans and any
     other hashable values are labels; mixed types are sorted by type, then by text.
     """
+    if isinstance(y, _PANDAS) and (gaps := np.asarray(y.isna())).any():
+        known = y[~gaps].to_numpy()
+        if known.dtype.kind in "iub":  # pandas would make floats of them, which merge
+            return _with_gaps(encode(known), gaps)
     values = _as_array(y)
     missing = np.asarray(pd.isna(values), dtype=bool)
     if values.dtype.kind == "f":
@@ -47,13 +53,23 @@ def decode(encoded: EncodedLabels, codes: Ints) -> NDArray[Any]:
     moved = codes != encoded.codes
     labels = encoded.values.copy()
     labels[moved] = encoded.classes[codes[moved]]
+    if (codes >= 0).all():  # no gap is left that the type has no place for
+        labels = labels.astype(encoded.classes.dtype, copy=False)
     return labels
+
+
+def _with_gaps(known: EncodedLabels, gaps: NDArray[np.bool_]) -> EncodedLabels:
+    """Put missing labels between exact ones: objects, for want of a missing number."""
+    values = np.full(len(gaps), None, dtype=object)
+    codes = np.full(len(gaps), -1, dtype=np.intp)
+    values[~gaps], codes[~gaps] = known.values, known.codes
+    return EncodedLabels(values, known.classes, codes)
 
 
 def _as_array(y: ArrayLike) -> NDArray[Any]:
     """Give a 1-d array without turning mixed types into text."""
     values: NDArray[Any]
-    if isinstance(y, pd.Series | pd.Index):
+    if isinstance(y, _PANDAS):
         values = y.to_numpy()
     elif isinstance(y, list | tuple):
         types = {type(item) for item in y}
