@@ -2,6 +2,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,16 @@ import pytest
 from noisy_rows import blobs, noisy_digits
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from stct import LabelCorrector, log_odds, nmc, noise, ridge
+from stct.checks import encode_inputs
 
 METHODS = ["loo", "split", "paper"]
 
@@ -174,9 +180,6 @@ def test_labels_that_have_nothing_to_do_with_the_rows_are_left_alone():
 
 
 def test_probabilities_of_another_model(digits):
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import cross_val_predict
-
     X, given, truth = digits
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     P = cross_val_predict(model, X, given, method="predict_proba")
@@ -194,6 +197,34 @@ def test_memorised_probabilities_are_warned_about():
     _, given, _ = blobs()
     with pytest.warns(UserWarning, match="out-of-fold"):
         LabelCorrector().fit(pred_probs=np.eye(3)[given], y=given)
+    some = np.where(np.arange(len(given)) % 9, given.astype(float), np.nan)
+    with pytest.warns(UserWarning, match="out-of-fold"):
+        LabelCorrector().fit(pred_probs=np.eye(3)[given], y=some)
+
+
+MODELS = {
+    "forest": RandomForestClassifier(random_state=0),
+    "network": MLPClassifier(learning_rate_init=0.01, max_iter=150, random_state=0),
+    "line": LogisticRegression(C=0.1, max_iter=200),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rate", [0.0, 0.4])
+@pytest.mark.parametrize("name", MODELS)
+def test_only_models_that_have_seen_the_labels_are_warned_about(name, rate):
+    X, truth = load_digits(return_X_y=True)
+    given = noise.symmetric(truth, 10, rate, np.random.default_rng(0)).labels
+    model, X = MODELS[name], StandardScaler().fit_transform(X)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    P = cross_val_predict(model, X, given, cv=folds, method="predict_proba")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        encode_inputs(given, P)
+    if name != "line":  # a line cannot learn wrong labels by heart
+        with pytest.warns(UserWarning, match="out-of-fold"):
+            encode_inputs(given, model.fit(X, given).predict_proba(X))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +241,24 @@ def test_bad_probabilities(P, message):
     _, given, _ = blobs()
     with pytest.raises(ValueError, match=message):
         LabelCorrector().fit(pred_probs=P, y=given)
+
+
+def test_probabilities_of_a_class_that_no_row_has():
+    X, given, _ = blobs()
+    near = np.eye(4)[given] * 0.7 + 0.075
+    frame = pd.DataFrame(near, columns=[0, 1, 2, 3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # they repeat the labels
+        m = LabelCorrector().fit(pred_probs=frame, y=given)
+    assert m.classes_.tolist() == [0, 1, 2, 3]
+    assert any(note.startswith("1 of 4 classes") for note in m.notes_)
+
+
+@pytest.mark.parametrize("method", ["split", "paper"])
+def test_probabilities_need_the_default_method(method):
+    _, given, _ = blobs()
+    with pytest.raises(ValueError, match=f"method '{method}' needs X"):
+        LabelCorrector(method).fit(pred_probs=np.ones((600, 3)), y=given)
 
 
 def test_works_in_a_pipeline_and_clones_and_pickles():
@@ -291,7 +340,9 @@ def test_clean_labels_are_left_alone():
         (lambda X, y: (X, np.zeros(600)), "one class only"),
         (lambda X, y: (X, np.full(600, np.nan)), "no labels"),
         (lambda X, y: (X[:, 0], y), "1D array"),
-        (lambda X, y: (X.astype(str), y), "could not convert|dtype"),
+        (lambda X, y: (X.astype(str), y), "X holds text"),
+        (lambda X, y: (X.astype(str).astype(object), y), "X holds text"),
+        (lambda X, y: (pd.DataFrame(X).astype(str), y), "X holds text"),
         (lambda X, y: (X, np.column_stack([y, y])), "one label per row"),
         (lambda X, y: (None, y), "one of the two"),
         (lambda X, y: (X, None), "requires y"),
@@ -300,8 +351,6 @@ def test_clean_labels_are_left_alone():
 def test_bad_input_is_a_value_error(change, message):
     X, y, _ = blobs()
     bad_X, bad_y = change(X, y)
-    if isinstance(bad_X, np.ndarray) and bad_X.dtype.kind == "U":
-        bad_X[0, 0] = "cat"
     with pytest.raises(ValueError, match=message):
         LabelCorrector().fit(bad_X, bad_y)
 

@@ -13,6 +13,7 @@ from stct.linear import Floats
 from stct.rows import from_memory_map
 from stct.transition import Ints
 
+_FEWEST_UNSURE = 20  # rows that can show what a model has seen
 FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
 
 
@@ -45,16 +46,29 @@ def encode_inputs(
     if not np.isfinite(P).all() or (P < 0).any() or (P.sum(axis=1) <= 0).any():
         raise ValueError("pred_probs must be finite, non-negative, and not all 0")
     P = P / P.sum(axis=1, keepdims=True)
-    same = P.argmax(axis=1) == encoded.codes
-    if same.mean() > 0.999 and P.max(axis=1).mean() > 0.99:
+    if _memorised(P, encoded.codes):
         warnings.warn(
-            "pred_probs repeat the given labels almost everywhere with near "
-            "certainty: unless the labels are clean, they are not out-of-fold and "
-            "have memorised the labels",
+            "pred_probs repeat the given labels even where they are least sure: unless "
+            "the labels are clean, they are not out-of-fold and have memorised them",
             UserWarning,
             stacklevel=3,
         )
     return encoded, P
+
+
+def _memorised(P: NDArray[np.floating], codes: Ints) -> bool:
+    """Tell whether a model seems to have been taught the labels that it predicts.
+
+    It is right nearly everywhere, and no less where it is least sure: there a model
+    errs on rows that it has not seen. Confidence over all rows does not tell, since
+    forests doubt themselves out of fold too.
+    """
+    P, codes = P[codes >= 0], codes[codes >= 0]
+    same, sure = P.argmax(axis=1) == codes, P.max(axis=1)
+    count = max(len(P) // 10, _FEWEST_UNSURE)
+    unsure = np.argsort(sure, kind="stable")[:count]
+    expected = min(float(sure[unsure].mean()) + 0.05, 0.995)
+    return bool(same.mean() > 0.99 and same[unsure].mean() > expected)
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -65,6 +79,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     if isinstance(X, np.memmap):
         X = from_memory_map(X) or X
     if not is_row_source(X):
+        _refuse_text(X)
         return validate_data(
             estimator,
             X,
@@ -82,6 +97,16 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
             f"{estimator.n_features_in_} features as input"
         )
     return X
+
+
+def _refuse_text(X: Any) -> None:
+    """Refuse text, out of which NumPy would read numbers without a word."""
+    values = np.asarray(X)
+    mixed = values.dtype.kind == "O"
+    if values.dtype.kind in "UST" or (
+        mixed and any(isinstance(cell, str | bytes) for cell in values.flat)
+    ):
+        raise ValueError("X holds text; embeddings must be numbers")
 
 
 def look_at_rows(X: Any, engine: Engine) -> int:
@@ -177,7 +202,8 @@ def describe(
     missing = int((encoded.codes < 0).sum())
     if missing:
         notes.append(f"{missing} rows had no label; theirs are predicted (fill)")
-    sizes = np.bincount(encoded.codes[encoded.codes >= 0], minlength=1)
+    known = encoded.codes[encoded.codes >= 0]
+    sizes = np.bincount(known, minlength=len(encoded.classes))  # a class may have none
     rare = encoded.classes[sizes < FEW_ROWS]
     if len(rare):
         notes.append(

@@ -174,6 +174,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         engine = self._engine()
         if (X is None) == (pred_probs is None):
             raise ValueError("pass embeddings X or pred_probs, one of the two")
+        if pred_probs is not None and self.method != "loo":
+            raise ValueError(f"method {self.method!r} needs X; pred_probs take 'loo'")
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y "
