@@ -4,10 +4,13 @@ import base64
 import json
 import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from command import assert_error, blobs, stct
+from noisy_rows import noisy_digits
 
 from stct.data.corrected import read_corrected
 from stct.data.inputs import Inputs, read_inputs
@@ -51,6 +54,41 @@ def test_nearest_neighbours_against_all_pairs():
     far[np.arange(4), rows] = np.inf
     np.testing.assert_array_equal(nearest(X, rows, 6), far.argsort(axis=1)[:, :6])
     assert nearest(X[:3], np.array([1]), 10).shape == (1, 2)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1e-40, 1e-30, 1e20, 1e30, 1e37, 1e300])
+def test_neighbours_and_map_of_rows_of_any_size(kind, size):
+    if size in (1e-40, 1e300) and kind is np.float32:
+        pytest.skip("float32 does not hold it")
+    X = np.random.default_rng(0).normal(size=(300, 5)) + 3.0
+    rows = np.arange(40)
+    large = (X * size).astype(kind)
+    np.testing.assert_array_equal(nearest(large, rows, 6), nearest(X, rows, 6))
+    points, usual = draw_map(large, 50).points, draw_map(X, 50).points
+    assert np.corrcoef(points[:, 0], usual[:, 0])[0, 1] > 0.999
+    far = X.copy()
+    far[77] *= 1e200
+    assert np.isfinite(draw_map(far, 50).points).all()
+    assert not (nearest(far, np.array([3, 4]), 10) == 77).any()
+
+
+@pytest.mark.slow
+def test_the_report_has_the_same_bytes_for_any_number_of_threads(tmp_path):
+    X, y, _ = noisy_digits()
+    np.save(tmp_path / "e.npy", X)
+    (tmp_path / "t.csv").write_text("label\n" + "".join(f"{label}\n" for label in y))
+    for threads in "12":
+        done = subprocess.run(
+            [sys.executable, "-m", "stct", "correct", "t.csv", "--embeddings"]
+            + ["e.npy", "-o", f"out{threads}", "--quiet"],
+            cwd=tmp_path,
+            env={**os.environ, "OMP_NUM_THREADS": threads},
+        )
+        assert done.returncode == 0
+    for name in ("labels.csv", "soft_labels.npz", "review.npz", "report.html"):
+        one, two = ((tmp_path / f"out{n}" / name).read_bytes() for n in "12")
+        assert one == two, name
 
 
 def test_rows_in_shards_are_neighbours_too():

@@ -13,6 +13,7 @@ from stct.blocks import map_tiles, single_blas_thread
 Ints = NDArray[np.intp]
 Floats = NDArray[np.floating]
 
+_RIM = 2.0**50  # float32 holds the squares of what is nearer
 _SAMPLE_FOR_AXES = 10_000  # rows that decide on the axes of the map
 
 
@@ -25,6 +26,46 @@ class Map(NamedTuple):
     sample_points: Floats  # (m, k) principal components, for t-SNE
 
 
+class _Frame(NamedTuple):
+    """Where rows are seen from: their middle, in a unit in which they are about 1.
+
+    Rows of any size then fit into float32, and so do the squares of their distances.
+    Units are powers of two, which round nothing.
+    """
+
+    centre: Floats  # (d,), in ``unit``
+    unit: float
+    width: float  # the largest distance from the centre, in ``unit``
+
+    def see(self, rows: Floats) -> Floats:
+        """Give rows (m, d) as float32; what is out of all proportion is at a rim."""
+        with np.errstate(over="ignore", under="ignore"):
+            seen = (_wide(rows) / self.unit - self.centre) / self.width
+        return np.clip(seen, -_RIM, _RIM).astype(np.float32)
+
+
+def _frame(some: Floats) -> _Frame:
+    """Find the frame of all rows from some of them, (m, d)."""
+    some = _wide(some)
+    unit = _power_of_two(some)
+    with np.errstate(under="ignore"):
+        some = some / unit
+        centre = some.mean(axis=0, dtype=np.float64).astype(some.dtype)
+        return _Frame(centre, unit, _power_of_two(some - centre))
+
+
+def _power_of_two(values: Floats) -> float:
+    """Give one that is about as large as the largest value."""
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    lowest = -100 if values.dtype == np.float32 else -1000  # 1 / it must be a number
+    return float(2.0 ** max(exponent - 1, lowest))
+
+
+def _wide(rows: Any) -> Floats:
+    """Give rows as float32 or more: float16 has no room for a large value."""
+    return np.asarray(rows, np.promote_types(rows.dtype, np.float32))
+
+
 def nearest(X: Any, rows: Ints, k: int) -> Ints:
     """Find the k nearest other rows of each of ``rows``, nearest first, (R, k).
 
@@ -32,12 +73,12 @@ def nearest(X: Any, rows: Ints, k: int) -> Ints:
     """
     n = X.shape[0]
     k = min(k, n - 1)
-    queries = take(X, rows)  # (R, d)
-    centre = queries.mean(axis=0, keepdims=True)  # keeps the squares small
-    queries = queries - centre
+    some = take(X, rows)  # (R, d)
+    frame = _frame(some)  # its centre keeps the squares small
+    queries = frame.see(some)
 
     def best_of(tile: slice) -> tuple[Floats, Ints]:
-        block = _block(X, tile) - centre  # (t, d)
+        block = frame.see(X[tile])  # (t, d)
         squares = np.einsum("ij,ij->i", block, block)
         distances = squares - 2.0 * (queries @ block.T)  # (R, t), up to a constant
         inside = np.flatnonzero((rows >= tile.start) & (rows < tile.stop))
@@ -62,27 +103,25 @@ def nearest(X: Any, rows: Ints, k: int) -> Ints:
 def draw_map(X: Any, num_sample: int, num_components: int = 50) -> Map:
     """Project all rows on the two main axes of an even sample of them (PCA)."""
     n = X.shape[0]
+    sample = _evenly(n, num_sample)
     some = take(X, _evenly(n, _SAMPLE_FOR_AXES))
-    mean = some.mean(axis=0)
-    some = some - mean
-    scale = float(np.abs(some).max()) or 1.0
-    values, axes = np.linalg.eigh((some / scale).T @ (some / scale))  # (d,), (d, d)
-    axes = axes[:, ::-1][:, :num_components]
-    # The sign of an axis is arbitrary: make its largest entry positive.
-    largest = np.abs(axes).argmax(axis=0)
-    axes = axes * np.sign(axes[largest, np.arange(axes.shape[1])])
-    main = np.zeros((len(mean), 2), axes.dtype)
-    main[:, : axes.shape[1]] = axes[:, :2]
-
-    def project(tile: slice) -> Floats:
-        return np.asarray((_block(X, tile) - mean) @ main)
-
+    frame = _frame(some)
+    some = frame.see(some)
+    # Any number of threads outside of here gives the same bits.
     with single_blas_thread():
-        points = np.concatenate(list(map_tiles(project, n)))
+        values, axes = np.linalg.eigh(some.T @ some)  # (d,), (d, d)
+        axes = axes[:, ::-1][:, :num_components]
+        # The sign of an axis is arbitrary: make its largest entry positive.
+        largest = np.abs(axes).argmax(axis=0)
+        axes = axes * np.sign(axes[largest, np.arange(axes.shape[1])])
+        main = np.zeros((X.shape[1], 2), axes.dtype)
+        main[:, : axes.shape[1]] = axes[:, :2]
+        tiles = map_tiles(lambda tile: frame.see(X[tile]) @ main, n)
+        points = np.concatenate(list(tiles))
+        sample_points = frame.see(take(X, sample)) @ axes
     total = max(float(values.sum()), 1e-12)
     explained = [max(float(v), 0.0) / total for v in values[::-1][:2]]
-    sample = _evenly(n, num_sample)
-    return Map(points, explained, sample, (take(X, sample) - mean) @ axes)
+    return Map(points, explained, sample, sample_points)
 
 
 def tsne(points: Floats) -> Floats:
@@ -91,14 +130,15 @@ def tsne(points: Floats) -> Floats:
 
     perplexity = min(30.0, (len(points) - 1) / 3.0)
     layout = TSNE(perplexity=perplexity, init="pca", random_state=0)
-    return np.asarray(layout.fit_transform(points.astype(np.float32)))
+    with single_blas_thread():
+        return np.asarray(layout.fit_transform(points.astype(np.float32)))
 
 
 def take(X: Any, rows: Ints) -> Floats:
-    """Take single rows through blocks, as float32; they may be stored in shards."""
+    """Take single rows through blocks; they may be stored in shards."""
     if isinstance(X, np.ndarray):
-        return np.asarray(X[rows], np.float32)
-    taken = np.empty((len(rows), X.shape[1]), np.float32)
+        return X[rows]
+    taken = np.empty((len(rows), X.shape[1]), X[0:1].dtype)
     order = np.argsort(rows, kind="stable")
     tile = 8192
     edges = np.searchsorted(rows[order], np.arange(0, X.shape[0] + tile, tile))
@@ -107,10 +147,6 @@ def take(X: Any, rows: Ints) -> Floats:
         if len(here):
             taken[here] = X[i * tile : (i + 1) * tile][rows[here] - i * tile]
     return taken
-
-
-def _block(X: Any, tile: slice) -> Floats:
-    return np.asarray(X[tile], np.float32)
 
 
 def _evenly(n: int, count: int) -> Ints:
