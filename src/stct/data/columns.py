@@ -8,6 +8,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ def decode_label(text: str, *, text_only: bool) -> Any:
     return Absent.ABSENT if value == {} else value
 
 
+@lru_cache(maxsize=4096)  # a label comes in many rows
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
