@@ -53,8 +53,16 @@ def same_rows(*rows):
         (None, with_cell(X, 7, np.nan), ["e.npy", "NaN or infinite", "rows", "7;"]),
         (None, X.astype(str), ["e.npy", "must be numbers"]),
         (None, X[:, 0], ["e.npy", "must be 2-d"]),
-        (table(*(f"{i},cat" for i in range(60))), X, ["one class only (cat)", "two"]),
-        (table(*(f"{i}," for i in range(60))), X, ["no labels"]),
+        (
+            table(*(f"{i},cat" for i in range(60))),
+            X,
+            ["t.csv: column 'label' has one class only (cat)", "two"],
+        ),
+        (
+            table(*(f"{i}," for i in range(60))),
+            X,
+            ["t.csv: column 'label' has no labels"],
+        ),
         (table(), X[:0], ["t.csv", "no rows"]),
         ("", X, ["t.csv", "no columns"]),
         (table("1,2,3"), X, ["t.csv", "row 0", "3 cells", "2"]),
@@ -147,6 +155,11 @@ def small_disk():
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
 
 
+def medium_disk():
+    """Room for the table of the demonstration but not for its embeddings."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+
 def test_a_disk_that_fills_up(tmp_path):
     """The limit is on the size of a file: a real error from the real system call."""
     files(tmp_path)
@@ -157,6 +170,8 @@ def test_a_disk_that_fills_up(tmp_path):
     (tmp_path / "t.csv").write_text(f"id,label\n{rows}")
     done = stct("noise", "t.csv", "-o", "o.csv", cwd=tmp_path, preexec_fn=small_disk)
     assert_error(done, "o.csv: not written (File too large)")
+    done = stct("demo", "--no-training", cwd=tmp_path, preexec_fn=medium_disk)
+    assert_error(done, "demo-output: not written (no room for all of it on the disk)")
     assert left_behind(tmp_path) == ["e.npy", "t.csv"]
 
 

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -187,6 +188,79 @@ def test_conflicts_stop_everything_unless_skipped(tmp_path):
     assert done.returncode == 0
     assert done.stderr.splitlines() == [listed]
     assert (tmp_path / "out.csv").read_text() == "id,label\na,z\nb,y\n"
+
+
+def test_conflicts_and_changes_as_json(tmp_path):
+    rows = "".join(f"{i},x\n" for i in range(30))
+    (tmp_path / "t.csv").write_text(f"id,label\n{rows}")
+    changes = "".join(f"{i},{'y' if i else 'x'},z\n" for i in range(30))
+    (tmp_path / "p.csv").write_text(f"id,old,new\n{changes}")
+    command = ["apply", "p.csv", "t.csv", "-o", "out.csv"]
+    assert stct(*command, cwd=tmp_path).stderr.count("conflict: id") == 29
+    command += ["--skip-conflicts", "--json"]
+    done = stct(*command, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert result["changed"] == 1
+    assert len(result["conflicts"]) == 29
+    assert result["conflicts"][0] == {"id": "1", "expected": "y", "found": "x"}
+    command = ["revert", "p.csv", "out.csv", "-o", "back.csv", *command[-2:]]
+    assert json.loads(stct(*command, cwd=tmp_path).stdout)["changed"] == 1
+
+
+WITHOUT_DELAY = """
+from types import SimpleNamespace
+from stct import cli, console
+
+class Timer:
+    def __init__(self, seconds, call):
+        self.start = call
+
+    def cancel(self):
+        pass
+
+    join = cancel
+
+console.threading = SimpleNamespace(Timer=Timer)
+cli.main()
+"""
+
+
+def on_a_terminal(*arguments, cwd):
+    """Run the command with stderr on a terminal, and give what that shows."""
+    terminal, side = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", WITHOUT_DELAY, *map(str, arguments)],
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=side,
+        env={**os.environ, "TERM": "xterm", "OMP_NUM_THREADS": "1"},
+    ) as process:
+        os.close(side)
+        shown = b""
+        with contextlib.suppress(OSError):  # how a terminal ends
+            while part := os.read(terminal, 65536):
+                shown += part
+    os.close(terminal)
+    assert process.returncode == 0, shown
+    return shown.decode()
+
+
+def test_progress_of_all_that_can_take_long(tmp_path):
+    path, _ = write_inputs(tmp_path, "csv")
+    correct = ["correct", path.name, "--embeddings", "e.npz", "--overwrite"]
+    patch = ["stct-output/patch.csv", "-o", "out.csv", "--overwrite"]
+    for command, texts in (
+        (correct, [f"Reading {path.name}", "Correcting", "Writing the labels"]),
+        (["noise", path.name, "-o", "n.csv"], ["Reading t.csv", "Writing n.csv"]),
+        (["apply", *patch, path.name], ["Patching t.csv", "Writing out.csv"]),
+        (["report", "stct-output"], ["Writing the report"]),
+    ):
+        shown = on_a_terminal(*command, cwd=tmp_path)
+        for text in texts:
+            assert text in shown, command
+    assert on_a_terminal(*correct, "--quiet", cwd=tmp_path) == ""
+    assert on_a_terminal(*correct, "--json", cwd=tmp_path) == ""
 
 
 def test_progress_is_one_plain_line_where_there_is_no_terminal(capsys, monkeypatch):

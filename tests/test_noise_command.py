@@ -83,3 +83,30 @@ def test_noise_refuses_options_of_other_kinds(tmp_path, options, owner):
     done = stct("noise", "t.csv", *options, "-o", "out.csv", cwd=tmp_path)
     assert_error(done, f"goes with --kind {owner}")
     assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "fragments"),
+    [
+        (["--kind", "matrix", "--matrix", "T.csv", "--rate", "0.5"], ["no --rate"]),
+        (["--kind", "matrix", "--matrix", "T.csv"], ["T.csv: the matrix", "sum to 1"]),
+        (["--label-column", "same"], ["t.csv: column 'same' has one class only (x)"]),
+        (["--label-column", "none"], ["t.csv: column 'none' has no labels"]),
+        (["--kind", "instance"], ["--embeddings FILE", "--embeddings-column NAME"]),
+    ],
+)
+def test_errors_name_the_place_and_what_is_allowed(tmp_path, options, fragments):
+    (tmp_path / "t.csv").write_text("label,same,none\na,x,\nb,x,\n")
+    (tmp_path / "T.csv").write_text("0.9,0.2\n0.1,0.9\n")
+    done = stct("noise", "t.csv", *options, "-o", "out.csv", cwd=tmp_path)
+    assert_error(done, *fragments)
+    assert "--pred-probs" not in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_rows_without_a_label_stay_in_a_table_of_one_column(tmp_path):
+    rows = ["" if i % 10 == 3 else "ab"[i % 2] for i in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(["label", *rows, ""]))
+    assert stct("noise", "t.csv", "-o", "out.csv", cwd=tmp_path).returncode == 0
+    labels = read_table(tmp_path / "out.csv").values("label")
+    assert [i for i, label in enumerate(labels) if not label] == [*range(3, 300, 10)]

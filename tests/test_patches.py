@@ -143,7 +143,7 @@ def test_conflicts_are_listed_and_left_alone():
     assert result.table.values("label") == ["z", "y"]
     assert result.conflicts == [("b", "other", "y")]
     assert describe(result.conflicts) == ["conflict: id b: expected 'other', found 'y'"]
-    assert describe(result.conflicts * 25)[-1] == "... and 5 more conflicts"
+    assert len(describe(result.conflicts * 25)) == 25
 
 
 def test_a_patch_without_changes_is_fine(tmp_path):

@@ -152,12 +152,14 @@ def check_labels(encoded: EncodedLabels, num_rows: int) -> None:
             f"there are {num_rows} rows but y has {len(encoded.codes)} labels; "
             "every row needs one"
         )
-    if len(encoded.classes) < 2:
-        found = f"one class only ({few(encoded.classes)})"
-        raise ValueError(
-            f"y has {found if len(encoded.classes) else 'no labels'}; "
-            "at least two classes are needed"
-        )
+    check_classes(encoded.classes, "y")
+
+
+def check_classes(classes: Any, where: str) -> None:
+    """Refuse fewer than two classes; ``where`` says whose they are."""
+    if len(classes) < 2:
+        found = f"one class only ({few(classes)})" if len(classes) else "no labels"
+        raise ValueError(f"{where} has {found}; at least two classes are needed")
 
 
 def check_locked(locked: ArrayLike | None, given: Ints) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 _SHOW_AFTER = 2.0  # seconds
@@ -21,43 +22,50 @@ _LONGEST_LABEL = 40
 
 @contextmanager
 def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """Give a function that takes the share done and shows it with the time left.
+    """Show that something goes on, with the time left once a share done is known.
 
-    Nothing appears in the first two seconds. Where stderr is no terminal, one plain
-    line takes the place of the bar.
+    Gives a function that takes the share. Nothing appears in the first two seconds.
+    Where stderr is no terminal, one plain line with the time left takes the place of
+    the bar.
     """
     console = Console(stderr=True)
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.percentage:.0f}%, {task.fields[left]}"),
+        TextColumn("{task.fields[left]}"),
+        TimeElapsedColumn(),
         console=console,
         transient=True,
     )
+    task = bar.add_task(what, total=None, left="")
     start = time.monotonic()
     said = False
 
     def report(done: float) -> None:
         nonlocal said
         elapsed = time.monotonic() - start
-        if quiet or elapsed < _SHOW_AFTER or not 0.0 < done < 1.0:
+        if not 0.0 < done < 1.0:
             return
-        left = f"about {elapsed * (1.0 - done) / done:.0f} s left"
-        if not console.is_terminal:
-            if not said:
-                print(f"{what}: {done:.0%}, {left}", file=sys.stderr, flush=True)
-        else:
-            if not said:
-                bar.start()
-                bar.add_task(what, total=1.0, left=left)
-            bar.update(bar.task_ids[0], completed=done, left=left)
-        said = True
+        left = f"{done:.0%}, about {elapsed * (1.0 - done) / done:.0f} s left"
+        bar.update(task, total=1.0, completed=done, left=left)
+        if not (quiet or said or console.is_terminal or elapsed < _SHOW_AFTER):
+            said = True
+            print(f"{what}: {left}", file=sys.stderr, flush=True)
 
+    # A thread, since what goes on may be one long call that reports nothing.
+    timer = threading.Timer(_SHOW_AFTER, bar.start)
+    timer.daemon = True
+    live = console.is_terminal and not quiet
+    if live:
+        timer.start()
     try:
         yield report
     finally:
-        if bar.task_ids:
-            bar.stop()
+        if live:
+            timer.cancel()
+            timer.join()
+            if bar.live.is_started:
+                bar.stop()
 
 
 @contextmanager
@@ -140,8 +148,8 @@ def show_training(summary: Mapping[str, Any], folder: Path, seconds: float) -> N
     show_facts(f"Trained on {summary['rows']:,} images in {seconds:.0f} s", facts)
 
 
-def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
-    """Print what a correction found and where its files are."""
+def show_summary(summary: Mapping[str, Any], folder: Path, seconds: float) -> None:
+    """Print what a correction found, its files, and the ``seconds`` of it all."""
     accuracy = summary["estimated_accuracy"]
     actions = summary["actions"]
     rows = summary["rows"]
@@ -165,7 +173,8 @@ def show_summary(summary: Mapping[str, Any], folder: Path) -> None:
         facts["note" if i == 0 else f"note {i + 1}"] = note
     facts["files"] = f"{folder}: {', '.join(summary['files'])}"
     facts["look at"] = str(folder / "report.html")
-    show_facts(f"Corrected in {summary['seconds']:.1f} s", facts)
+    own = f"Corrected in {summary['seconds']:.1f} s"
+    show_facts(f"{own}, {seconds:.1f} s with reading and writing", facts)
 
 
 def show_plan(problem: Any, plan: Any) -> None:

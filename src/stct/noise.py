@@ -148,10 +148,15 @@ def from_matrix(
         raise ValueError(
             f"T must be square with a row for every class, got shape {T.shape}"
         )
-    if (T < 0).any() or not np.allclose(T.sum(axis=1), 1.0):
-        raise ValueError("T must be non-negative with rows that sum to 1")
+    check_rows(T, "T")
     nominal = float(np.mean(1.0 - T[labels, labels])) if len(labels) else 0.0
     return _report(labels, _draw(T[labels], generator), nominal)
+
+
+def check_rows(T: NDArray[np.floating], name: str) -> None:
+    """Refuse what is no matrix of probabilities; ``name`` says what it is."""
+    if (T < 0).any() or not np.allclose(T.sum(axis=1), 1.0):
+        raise ValueError(f"{name} must be non-negative with rows that sum to 1")
 
 
 def _draw(T: NDArray[np.floating], generator: np.random.Generator) -> Labels:

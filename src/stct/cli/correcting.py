@@ -70,6 +70,7 @@ def correct(
     from stct.data.tables import require_column
 
     start = time.perf_counter()
+    silent = quiet or json_output
     if not min_odds >= 1.0:
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
     if pred_probs is not None and method is not options.Method.LOO:
@@ -91,23 +92,24 @@ def correct(
             skip_bad=skip_bad,
             cache_dir=cache_dir,
             use_cache=not no_cache,
-            quiet=quiet or json_output,
+            quiet=silent,
         )
     elif skip_bad or cache_dir is not None or no_cache:
         raise ValueError("--skip-bad, --cache-dir and --no-cache need --encoder")
     elif table.is_dir():
         raise ValueError(f"{table}: a folder of images needs --encoder NAME")
-    inputs = read_inputs(
-        table,
-        embeddings=embeddings,
-        embeddings_column=embeddings_column,
-        label_column=label_column,
-        id_column=id_column,
-        locked_column=locked_column,
-        locked=locked,
-        embedded=embedded,
-        pred_probs=pred_probs,
-    )
+    with progress(f"Reading {table}", quiet=silent):
+        inputs = read_inputs(
+            table,
+            embeddings=embeddings,
+            embeddings_column=embeddings_column,
+            label_column=label_column,
+            id_column=id_column,
+            locked_column=locked_column,
+            locked=locked,
+            embedded=embedded,
+            pred_probs=pred_probs,
+        )
     if image_column is not None:
         require_column(inputs.table, table, image_column, "--image-column")
         image_column = "id" if image_column == inputs.id_column else image_column
@@ -117,16 +119,20 @@ def correct(
     corrector = LabelCorrector(
         method.value, min_odds=min_odds, engine=where, random_state=seed
     )
-    with progress("Correcting", quiet=quiet or json_output) as report:
+    started = time.perf_counter()
+    with progress("Correcting", quiet=silent) as report:
         fit_inputs(corrector, inputs, report)
-    with whole_folder(output, overwrite=overwrite) as folder:
-        seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - started
+    with (
+        progress("Writing the labels", quiet=silent),
+        whole_folder(output, overwrite=overwrite) as folder,
+    ):
         summary = write_results(
             folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
         )
     with (
         labels_are_safe(output),
-        progress("Writing the report", quiet=quiet or json_output) as report,
+        progress("Writing the report", quiet=silent) as report,
     ):
         missing = write_report(
             output,
@@ -141,7 +147,7 @@ def correct(
     if json_output:
         print(as_json(summary), end="")
     elif not quiet:
-        show_summary(summary, output)
+        show_summary(summary, output, time.perf_counter() - start)
 
 
 def _engine(name: options.EngineName, ray_address: str | None) -> Any:

@@ -16,9 +16,11 @@ def report(
 
     stct report stct-output --map tsne
     """
+    from stct.console import progress
     from stct.report import rebuild_report
 
-    notes = rebuild_report(folder, map_kind=map_kind.value, images=images)
+    with progress("Writing the report", quiet=quiet):
+        notes = rebuild_report(folder, map_kind=map_kind.value, images=images)
     if not quiet:
         print(f"{folder / 'report.html'}: open it in a browser")
         for note in notes:
@@ -36,9 +38,11 @@ def export(
 
     stct export stct-output --to label-studio
     """
+    from stct.console import progress
     from stct.export import export_folder
 
     target = output or Path(f"stct-{to.value}")
-    hint = export_folder(folder, to.value, target, images=images)
+    with progress(f"Writing {target}", quiet=quiet):
+        hint = export_folder(folder, to.value, target, images=images)
     if not quiet:
         print(f"{target}: written\n{hint}")

@@ -18,6 +18,7 @@ def apply(
     skip_conflicts: options.SkipConflicts = False,
     overwrite: shared.OverwriteFile = False,
     quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
 ) -> None:
     """Write TABLE with the changes of PATCH made.
 
@@ -36,6 +37,7 @@ def apply(
         skip_conflicts=skip_conflicts,
         overwrite=overwrite,
         quiet=quiet,
+        json_output=json_output,
     )
 
 
@@ -48,6 +50,7 @@ def revert(
     skip_conflicts: options.SkipConflicts = False,
     overwrite: shared.OverwriteFile = False,
     quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
 ) -> None:
     """Write TABLE with the changes of PATCH taken back: the inverse of 'apply'.
 
@@ -66,6 +69,7 @@ def revert(
         skip_conflicts=skip_conflicts,
         overwrite=overwrite,
         quiet=quiet,
+        json_output=json_output,
     )
 
 
@@ -80,28 +84,37 @@ def _patch(
     skip_conflicts: bool,
     overwrite: bool,
     quiet: bool,
+    json_output: bool,
 ) -> None:
+    from stct.console import progress
     from stct.data.patches import apply_patch, describe, read_patch, reverse
     from stct.data.tables import read_table
 
     _check_output(output, table_path, overwrite=overwrite)
-    changes = read_patch(patch)
-    patched = apply_patch(
-        reverse(changes) if back else changes,
-        read_table(table_path),
-        table_path,
-        label_column=label_column,
-        id_column=id_column,
-    )
-    for line in describe(patched.conflicts):
-        print(line, file=sys.stderr)
-    if patched.conflicts and not skip_conflicts:
+    with progress(f"Patching {table_path}", quiet=quiet or json_output):
+        changes = read_patch(patch)
+        patched = apply_patch(
+            reverse(changes) if back else changes,
+            read_table(table_path),
+            table_path,
+            label_column=label_column,
+            id_column=id_column,
+        )
+    refused = patched.conflicts and not skip_conflicts
+    if refused or not json_output:
+        for line in describe(patched.conflicts):
+            print(line, file=sys.stderr)
+    if refused:
         raise ValueError(
             f"{table_path}: {len(patched.conflicts)} of {len(changes)} labels are not "
             "what the patch expects; nothing was written (see --skip-conflicts)"
         )
-    _write_table_file(output, patched.table, overwrite=overwrite)
-    if not quiet:
+    with progress(f"Writing {output}", quiet=quiet or json_output):
+        _write_table_file(output, patched.table, overwrite=overwrite)
+    if json_output:
+        conflicts = [conflict._asdict() for conflict in patched.conflicts]
+        print(json.dumps({"changed": patched.num_changed, "conflicts": conflicts}))
+    elif not quiet:
         print(f"{patched.num_changed:,} labels changed in {output}")
 
 
@@ -109,7 +122,7 @@ def noise(
     table: options.TableFile,
     output: options.OutFile,
     kind: options.KindChoice = options.Kind.SYMMETRIC,
-    rate: options.Rate = 0.5,
+    rate: options.Rate = None,
     seed: shared.Seed = 0,
     flips: options.FlipMap = None,
     matrix: options.MatrixFile = None,
@@ -126,6 +139,7 @@ def noise(
 
     stct noise photos.csv --kind symmetric --rate 0.5 --seed 0 -o noisy.csv
     """
+    from stct.console import progress
     from stct.data.columns import read_labels
     from stct.data.embeddings import load_embeddings
     from stct.data.noising import add_noise, keep_column
@@ -141,31 +155,37 @@ def noise(
             raise ValueError(
                 f"{option} goes with --kind {owner.value}, not {kind.value}"
             )
+    if rate is not None and kind is options.Kind.MATRIX:
+        raise ValueError("--kind matrix takes no --rate: the matrix has the rates")
     _check_output(output, table, overwrite=overwrite)
-    clean = read_table(table)
-    labels = read_labels(clean, table, label_column)
-    vectors = None
-    if kind is options.Kind.INSTANCE:
-        vectors, _ = load_embeddings(
-            clean,
-            table,
-            file=embeddings,
-            column=embeddings_column,
-            id_column=id_column,
+    silent = quiet or json_output
+    with progress(f"Reading {table}", quiet=silent):
+        clean = read_table(table)
+        labels = read_labels(clean, table, label_column)
+        vectors = None
+        if kind is options.Kind.INSTANCE:
+            vectors, _ = load_embeddings(
+                clean,
+                table,
+                file=embeddings,
+                column=embeddings_column,
+                id_column=id_column,
+            )
+    with progress(f"Writing {output}", quiet=silent):
+        noisy = add_noise(
+            labels,
+            kind.value,
+            rate=options.RATE if rate is None else rate,
+            seed=seed,
+            flips=flips,
+            matrix=matrix,
+            embeddings=vectors,
+            where=f"{table}: column {label_column!r}",
         )
-    noisy = add_noise(
-        labels,
-        kind.value,
-        rate=rate,
-        seed=seed,
-        flips=flips,
-        matrix=matrix,
-        embeddings=vectors,
-    )
-    result = clean.with_values(label_column, noisy.labels)
-    if keep_clean is not None:
-        result = keep_column(result, clean.columns[label_column], keep_clean)
-    _write_table_file(output, result, overwrite=overwrite)
+        result = clean.with_values(label_column, noisy.labels)
+        if keep_clean is not None:
+            result = keep_column(result, clean.columns[label_column], keep_clean)
+        _write_table_file(output, result, overwrite=overwrite)
     rates = {"nominal_rate": noisy.nominal_rate, "actual_rate": noisy.actual_rate}
     if json_output:
         print(json.dumps({"kind": kind.value, "seed": seed, **rates}))

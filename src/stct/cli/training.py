@@ -100,18 +100,20 @@ def predict(
     stct predict run new-photos/ -o predictions.csv
     """
     require(*TRAINING, extra="train")
+    from stct.console import progress
     from stct.data.outputs import check_file
     from stct.train.command import predict_to_file
 
     check_file(output, overwrite=overwrite)
-    count = predict_to_file(
-        model,
-        data,
-        output,
-        overwrite=overwrite,
-        image_column=image_column,
-        id_column=id_column,
-        skip_bad=skip_bad,
-    )
+    with progress("Predicting", quiet=quiet):
+        count = predict_to_file(
+            model,
+            data,
+            output,
+            overwrite=overwrite,
+            image_column=image_column,
+            id_column=id_column,
+            skip_bad=skip_bad,
+        )
     if not quiet:
         print(f"{output}: labels of {count:,} images")

@@ -22,6 +22,10 @@ from stct.rows import FileRows
 
 Array = NDArray[Any]
 
+NO_EMBEDDINGS = (
+    "no embeddings: give --embeddings FILE, or --embeddings-column NAME for a list "
+    "column of the table"
+)
 _MEMORY_MAP_FROM = 256 * 2**20  # bytes; a smaller .npy file is read into memory
 _CHECK_ROWS = 65_536
 
@@ -41,10 +45,7 @@ def load_embeddings(
     """
     if file is None:
         if column is None:
-            raise ValueError(
-                "no embeddings: give --embeddings FILE, --embeddings-column NAME for a "
-                "list column of the table, or --pred-probs FILE"
-            )
+            raise ValueError(NO_EMBEDDINGS)
         require_column(table, table_path, column, "--embeddings-column")
         where = f"{table_path}: column {column!r}"
         return _checked(column_of_lists(table, column, where), where), []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.checks import check_classes
 from stct.correction import Progress
 from stct.data.columns import (
     as_targets,
@@ -19,7 +20,7 @@ from stct.data.columns import (
 )
 from stct.data.decisions import Decisions, read_decisions
 from stct.data.embedded import EmbeddedImages
-from stct.data.embeddings import load_embeddings
+from stct.data.embeddings import NO_EMBEDDINGS, load_embeddings
 from stct.data.tables import Table, read_table
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ def read_inputs(
         fixed[list(decided.labels)] = True
     if pred_probs is not None and (embeddings or embeddings_column or embedded):
         raise ValueError("give embeddings or --pred-probs, not both")
+    if not (pred_probs or embeddings or embeddings_column or embedded):
+        raise ValueError(f"{NO_EMBEDDINGS}, or --pred-probs FILE")
     if embedded is not None:
         X, notes, files = embedded.embeddings, embedded.notes, dict(embedded.files)  # noqa: N806
     else:
@@ -131,7 +134,7 @@ def read_inputs(
             np.asarray(X[: table.num_rows]),
             np.zeros((table.num_rows, 0), np.float32),
         )  # noqa: N806
-    return Inputs(
+    inputs = Inputs(
         table,
         label_column,
         name,
@@ -145,6 +148,9 @@ def read_inputs(
         images=None if embedded is None else embedded.about,
         pred_probs=P,
     )
+    column = f": column {label_column!r}" if embedded is None else ""
+    check_classes(list(inputs.original.values()), f"{table_path}{column}")
+    return inputs
 
 
 def fit_inputs(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import noise
+from stct.checks import check_classes
 from stct.data.columns import encode_label, is_missing
 from stct.data.tables import Column, Table
 
@@ -33,17 +34,17 @@ def add_noise(
     flips: str | None = None,
     matrix: Path | None = None,
     embeddings: NDArray[Any] | None = None,
+    where: str = "the column of labels",
 ) -> NoisyColumn:
     """Replace a share of the labels; missing ones stay missing.
 
     Classes are numbered in the order of `class_order`. ``flips`` ("cifar10",
     "cifar100" or a JSON file) is for "asymmetric", ``matrix`` (a file) for "matrix",
-    ``embeddings`` (n, d) for "instance".
+    ``embeddings`` (n, d) for "instance". ``where`` names the labels in errors.
     """
     rows = [row for row, label in enumerate(labels) if not is_missing(label)]
     classes = class_order([labels[row] for row in rows])
-    if len(classes) < 2:
-        raise ValueError(f"noise needs at least two classes, got {len(classes)}")
+    check_classes(classes, where)
     number = {_key(label): code for code, label in enumerate(classes)}
     codes = np.array([number[_key(labels[row])] for row in rows], dtype=np.intp)
     generator = np.random.default_rng(seed)
@@ -125,6 +126,7 @@ def read_matrix(path: Path | None, num_classes: int) -> NDArray[np.float64]:
             f"{path}: the matrix must be {num_classes} x {num_classes}, a row and a "
             f"column for each class, got shape {T.shape}"
         )
+    noise.check_rows(T, f"{path}: the matrix")
     return T
 
 

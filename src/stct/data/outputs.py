@@ -111,6 +111,8 @@ def _earlier_output(folder: Path) -> set[str]:
 
 def _not_written(target: Path, error: OSError) -> ValueError:
     reason = error.strerror or str(error)
+    if "requested and" in reason:  # NumPy counts what it could not write, and no more
+        reason = "no room for all of it on the disk"
     return ValueError(f"{target}: not written ({reason}); nothing of it is left")
 
 

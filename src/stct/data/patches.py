@@ -22,7 +22,6 @@ from stct.data.columns import (
 from stct.data.tables import Table, read_table
 
 COLUMNS = ("id", "old", "new")
-_SHOWN = 20
 
 
 class Change(NamedTuple):
@@ -128,10 +127,8 @@ def reverse(changes: Sequence[Change]) -> list[Change]:
 
 
 def describe(conflicts: Sequence[Conflict]) -> list[str]:
-    """List the first conflicts in lines, and say how many there are."""
-    lines = [
+    """List the conflicts, each in a line."""
+    return [
         f"conflict: id {c.id}: expected {c.expected!r}, found {c.found!r}"
-        for c in conflicts[:_SHOWN]
+        for c in conflicts
     ]
-    more = len(conflicts) - _SHOWN
-    return [*lines, f"... and {more} more conflicts"] if more > 0 else lines

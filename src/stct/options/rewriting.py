@@ -46,8 +46,12 @@ KindChoice = Annotated[
         "the next class. instance: depends on the embedding. matrix: by --matrix."
     ),
 ]
+RATE = 0.5
 Rate = Annotated[
-    float, typer.Option(help="Share of labels, from 0 to 1; not for matrix.")
+    float | None,
+    typer.Option(
+        show_default=str(RATE), help="Share of labels, from 0 to 1; not for matrix."
+    ),
 ]
 FlipMap = Annotated[
     str | None,
