@@ -1,5 +1,6 @@
 """``stct demo`` and the command that it prints."""
 
+import json
 import re
 import shlex
 
@@ -40,9 +41,15 @@ def test_demo_and_its_own_command(tmp_path):
         ).read_bytes()
 
     assert_error(stct("demo", cwd=tmp_path), "demo-output", "--overwrite")
-    assert stct("demo", "--no-training", "--overwrite", cwd=tmp_path).stdout.startswith(
-        "1,797 digits"
-    )
+    command = ["demo", "--no-training", "--overwrite"]
+    done = stct(*command, "--json", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert f"{result['right_after']:.1%}" == f"{float(after)}%"
+    assert result["keep"] + result["relabel"] + result["abstain"] == 1797
+    assert shlex.split(result["command"])[:2] == ["stct", "correct"]
+    done = stct(*command, "--quiet", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_demo_with_training(tmp_path, capsys):
@@ -51,15 +58,17 @@ def test_demo_with_training(tmp_path, capsys):
 
     short = ["pretrain.epochs=2", "srl.steps=10", "num_rounds=2"]
     folder = tmp_path / "demo"
-    facts, command = run_training_demo(
+    demo = run_training_demo(
         folder, overwrite=False, seed=0, show=lambda _: None, assignments=short
     )
+    facts, command = demo.facts, demo.command
     before, after = (
         float(facts[f"right labels {w}"].split("%")[0]) for w in ("before", "after")
     )
     assert 50 < before < 60
     assert after > 85
     assert float(facts["test accuracy"].rstrip("%")) > 30
+    assert f"{demo.numbers['right_after']:.1%}" in facts["right labels after"]
     assert (folder / "run" / "report.html").is_file()
     assert command.startswith("stct train ")
     for path in shlex.split(command)[2::2]:

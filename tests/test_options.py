@@ -1,5 +1,7 @@
 """Which options the commands have, and what the help says."""
 
+from itertools import pairwise
+
 import pytest
 import typer.main
 from command import stct
@@ -100,7 +102,15 @@ OPTIONS = {
         "--overwrite",
         "--quiet",
     },
-    "demo": {"--output", "-o", "--seed", "--overwrite", "--training"},
+    "demo": {
+        "--output",
+        "-o",
+        "--seed",
+        "--overwrite",
+        "--training",
+        "--quiet",
+        "--json",
+    },
     "bench": {
         "TABLE|NPZ",
         "--embeddings",
@@ -130,6 +140,7 @@ OPTIONS["apply"] = OPTIONS["revert"] = {
     "--skip-conflicts",
     "--overwrite",
     "--quiet",
+    "--json",
 }
 
 
@@ -170,3 +181,14 @@ def test_help_and_version(tmp_path):
         assert text in done.stdout
     done = stct("--version", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "stct 0.1.0\n")
+
+
+@pytest.mark.parametrize("name", ["apply", "revert", "demo", "bench", "correct"])
+def test_help_has_no_lonely_words_and_no_lost_brackets(tmp_path, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = stct(name, "--help", cwd=tmp_path).stdout.split("╭")[0]
+    lines = [line.strip() for line in text.splitlines()]
+    for line, after in pairwise(lines):
+        lonely = line and " " not in line and after
+        assert not lonely, line
+    assert name != "demo" or "stct[train]" in text

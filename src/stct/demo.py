@@ -17,6 +17,7 @@ from stct import noise
 from stct.data.inputs import read_inputs
 from stct.data.outputs import whole_folder
 from stct.data.results import corrected_labels, write_results
+from stct.data.summary import ACTIONS
 from stct.data.tables import Table, write_table
 from stct.estimator import LabelCorrector
 from stct.report import REPORT_FILES, write_report
@@ -28,11 +29,13 @@ _EXAMPLES_SHOWN = 5
 
 
 class Demo(NamedTuple):
-    """What the demonstration found, as lines of a table and of examples."""
+    """What the demonstration found: numbers, and the same in words."""
 
+    title: str
+    numbers: dict[str, float]
     facts: dict[str, str]
     examples: list[str]
-    command: str
+    command: str  # to do the same
 
 
 def run_demo(folder: Path, *, overwrite: bool, seed: int) -> Demo:
@@ -59,8 +62,12 @@ def run_demo(folder: Path, *, overwrite: bool, seed: int) -> Demo:
         images = (pixels.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
         write_report(temporary, embeddings=inputs.embeddings, images=images)
     labels = np.array(corrected_labels(inputs, corrector), dtype=int)
+    numbers = _numbers(truth, noisy.labels, labels, corrector)
+    numbers["seconds"] = round(seconds, 3)
     return Demo(
-        _facts(truth, noisy.labels, labels, corrector, seconds),
+        "1,797 digits, half of the labels drawn at random:",
+        numbers,
+        {**_facts(numbers), "look at": str(folder / REPORT_FILES[0])},
         _examples(truth, noisy.labels, labels),
         f"stct correct {shlex.quote(str(folder / TABLE))} "
         f"--embeddings {shlex.quote(str(folder / EMBEDDINGS))}",
@@ -80,30 +87,43 @@ def write_inputs(
     np.save(folder / EMBEDDINGS, pixels.astype(np.float32))
 
 
-def _facts(
+def _numbers(
     truth: NDArray[Any],
     given: NDArray[Any],
     labels: NDArray[Any],
     corrector: LabelCorrector,
-    seconds: float,
-) -> dict[str, str]:
-    wrong = given != truth
-    moved = labels != given
-    actions = corrector.action_
+) -> dict[str, float]:
+    wrong, moved, right = given != truth, labels != given, labels == truth
     estimate = corrector.estimated_accuracy_
-    found = np.sum(wrong & moved)
     return {
-        "right labels before": f"{np.mean(~wrong):.1%} (estimated without the truth: "
-        f"{estimate.before:.1%})",
-        "right labels after": f"{np.mean(labels == truth):.1%} (estimated without the "
-        f"truth: {estimate.after:.1%})",
-        "wrong labels found": f"{found:,} of {np.sum(wrong):,}, "
-        f"{np.sum(wrong & (labels == truth)):,} of them put right",
-        "right labels moved": f"{np.sum(moved & ~wrong):,} of {np.sum(~wrong):,}",
-        "kept": f"{np.sum(actions == 'keep'):,}",
-        "relabelled": f"{np.sum(actions == 'relabel'):,}",
-        "abstained": f"{np.sum(actions == 'abstain'):,}",
-        "time": f"{seconds:.1f} s",
+        "right_before": float(np.mean(~wrong)),
+        "right_after": float(np.mean(right)),
+        "estimated_before": float(estimate.before),
+        "estimated_after": float(estimate.after),
+        "wrong": int(np.sum(wrong)),
+        "wrong_found": int(np.sum(wrong & moved)),
+        "wrong_put_right": int(np.sum(wrong & right)),
+        "right": int(np.sum(~wrong)),
+        "right_moved": int(np.sum(moved & ~wrong)),
+        **{a: int(np.sum(corrector.action_ == a)) for a in ACTIONS[:3]},
+    }
+
+
+def _facts(numbers: dict[str, float]) -> dict[str, str]:
+    n = numbers
+    return {
+        **{
+            f"right labels {when}": f"{n[f'right_{when}']:.1%} (estimated without the "
+            f"truth: {n[f'estimated_{when}']:.1%})"
+            for when in ("before", "after")
+        },
+        "wrong labels found": f"{n['wrong_found']:,} of {n['wrong']:,}, "
+        f"{n['wrong_put_right']:,} of them put right",
+        "right labels moved": f"{n['right_moved']:,} of {n['right']:,}",
+        "kept": f"{n['keep']:,}",
+        "relabelled": f"{n['relabel']:,}",
+        "abstained": f"{n['abstain']:,}",
+        "time": f"{n['seconds']:.1f} s",
     }
 
 

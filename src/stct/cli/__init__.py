@@ -3,6 +3,7 @@
 Heavy imports wait inside the commands so that ``stct --help`` answers at once.
 """
 
+import inspect
 import signal
 import sys
 from collections.abc import Callable
@@ -42,8 +43,16 @@ COMMANDS: tuple[Callable[..., None], ...] = (  # in the order of the help
     download,
     plan,
 )
+
+
+def _help(command: Callable[..., None]) -> str:
+    """Give each paragraph of a docstring as one line: the terminal breaks it."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(text.splitlines()) for text in paragraphs)
+
+
 for _command in COMMANDS:
-    app.command()(_command)
+    app.command(help=_help(_command))(_command)
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Commands to try ``stct`` out: bench, on your own labels, demo, and download."""
 
+import json
 from pathlib import Path
 
 from stct.cli.extras import TRAINING, missing
@@ -71,34 +72,38 @@ def demo(
     seed: shared.Seed = 0,
     overwrite: shared.OverwriteFolder = False,
     training: options.Training = True,
+    quiet: shared.Quiet = False,
+    json_output: shared.AsJson = False,
 ) -> None:
-    """Correct 1,797 handwritten digits of which half have a random label.
+    r"""Correct 1,797 handwritten digits of which half have a random label.
 
-    With stct[train] installed the whole method runs, SimCLR and all, in about a
+    With stct\[train] installed the whole method runs, SimCLR and all, in about a
     minute; otherwise, or with --no-training, labels are corrected from the pixels in
     seconds. Downloads nothing and leaves data and outputs in DIR.
     """
-    from stct.console import show_facts, training_progress
+    from stct.console import progress, show_facts, training_progress
 
+    silent = quiet or json_output
     if training and not missing(*TRAINING):
         from stct.train.demo import run_training_demo
 
-        with training_progress(quiet=False) as show:
-            facts, command = run_training_demo(
+        with training_progress(quiet=silent) as show:
+            result = run_training_demo(
                 output, overwrite=overwrite, seed=seed, show=show
             )
-        show_facts("1,797 digits, half of the training labels drawn at random:", facts)
-        print(f"Files are in {output}. To do the same yourself:\n  {command}")
-        return
-    from stct.demo import run_demo
+    else:
+        from stct.demo import run_demo
 
-    result = run_demo(output, overwrite=overwrite, seed=seed)
-    show_facts("1,797 digits, half of the labels drawn at random:", result.facts)
-    print("For example")
-    for line in result.examples:
-        print(f"  {line}")
-    print(f"Look at {output / 'report.html'}")
-    print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
+        with progress("Correcting", quiet=silent):
+            result = run_demo(output, overwrite=overwrite, seed=seed)
+    if json_output:
+        about = {"folder": str(output), "command": result.command}
+        print(json.dumps({**result.numbers, **about}))
+    elif not quiet:
+        show_facts(result.title, result.facts)
+        if result.examples:
+            print("\n  ".join(["For example", *result.examples]))
+        print(f"Files are in {output}. To do the same yourself:\n  {result.command}")
 
 
 def download(

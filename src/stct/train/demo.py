@@ -19,7 +19,7 @@ from stct import noise
 from stct.data.outputs import SUMMARY, WRITTEN_BY, whole_folder
 from stct.data.summary import as_json
 from stct.data.tables import read_table
-from stct.demo import EMBEDDINGS, TABLE, write_inputs
+from stct.demo import EMBEDDINGS, TABLE, Demo, write_inputs
 from stct.train.command import new_request, run_training
 from stct.train.training import Show
 
@@ -62,8 +62,8 @@ def run_training_demo(
     seed: int,
     show: Show,
     assignments: Sequence[str] = (),
-) -> tuple[dict[str, str], str]:
-    """Train with and without the method; give a table of facts and a command."""
+) -> Demo:
+    """Train with and without the method."""
     digits = noisy_digits(RATE, seed)
     with whole_folder(folder, overwrite=overwrite) as temporary:
         write_digits(temporary, digits)
@@ -80,22 +80,36 @@ def run_training_demo(
     ours = _run(folder, RUN, assignments, seed, show)
     seconds = time.perf_counter() - started
     plain = _run(folder, BASELINE, [*assignments, *CROSS_ENTROPY], seed, show)
-    facts = {
-        "right labels before": f"{np.mean(digits.given == digits.truth):.1%}",
-        "right labels after": f"{label_accuracy(folder / RUN, digits.truth):.1%} "
-        f"(estimated without the truth: {ours['estimated_accuracy']['after']:.1%})",
-        "test accuracy": f"{ours['training']['test_accuracy']:.1%}",
-        "cross-entropy's": f"{plain['training']['test_accuracy']:.1%} (same network, "
-        "as many images, labels as given)",
-        "time": f"{seconds:.0f} s, and {time.perf_counter() - started - seconds:.0f} s "
-        "for cross-entropy",
-        "look at": f"{folder / RUN / 'report.html'}",
+    numbers = {
+        "right_before": float(np.mean(digits.given == digits.truth)),
+        "right_after": label_accuracy(folder / RUN, digits.truth),
+        "estimated_after": ours["estimated_accuracy"]["after"],
+        "test_accuracy": ours["training"]["test_accuracy"],
+        "cross_entropy_test_accuracy": plain["training"]["test_accuracy"],
+        "seconds": round(seconds, 3),
+        "cross_entropy_seconds": round(time.perf_counter() - started - seconds, 3),
     }
     command = (
         f"stct train {shlex.quote(str(folder / TRAIN))} --preset {PRESET} "
         f"--test {shlex.quote(str(folder / TEST))}"
     )
-    return facts, command
+    title = "1,797 digits, half of the training labels drawn at random:"
+    facts = {**_facts(numbers), "look at": f"{folder / RUN / 'report.html'}"}
+    return Demo(title, numbers, facts, [], command)
+
+
+def _facts(numbers: dict[str, float]) -> dict[str, str]:
+    n = numbers
+    return {
+        "right labels before": f"{n['right_before']:.1%}",
+        "right labels after": f"{n['right_after']:.1%} (estimated without the truth: "
+        f"{n['estimated_after']:.1%})",
+        "test accuracy": f"{n['test_accuracy']:.1%}",
+        "cross-entropy's": f"{n['cross_entropy_test_accuracy']:.1%} (same network, as "
+        "many images, labels as given)",
+        "time": f"{n['seconds']:.0f} s, and {n['cross_entropy_seconds']:.0f} s for "
+        "cross-entropy",
+    }
 
 
 def write_digits(folder: Path, digits: Digits) -> None:
