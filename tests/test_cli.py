@@ -71,6 +71,9 @@ def test_correct_apply_revert(tmp_path, ending):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "relabelled" in done.stdout
+    told = r"Corrected in ([\d.]+) s, ([\d.]+) s with reading and writing\n"
+    own, all_of_it = map(float, re.match(told, done.stdout).groups())
+    assert own <= all_of_it
     out = tmp_path / "stct-output"
     expected = [f"labels.{ending}", "patch.csv", "report.html", "review.npz"]
     expected += ["soft_labels.npz", "summary.json"]

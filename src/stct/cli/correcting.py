@@ -62,6 +62,7 @@ def correct(
 
     review.npz: what 'stct report DIR' needs to make report.html again.
     """
+    start = time.perf_counter()  # imports take their time too
     from stct.console import progress, show_summary
     from stct.data.inputs import fit_inputs, read_inputs
     from stct.data.outputs import check_folder, whole_folder
@@ -69,7 +70,6 @@ def correct(
     from stct.data.summary import as_json
     from stct.data.tables import require_column
 
-    start = time.perf_counter()
     silent = quiet or json_output
     if not min_odds >= 1.0:
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
