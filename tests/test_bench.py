@@ -151,7 +151,7 @@ def test_npz_files_that_cannot_be_used(tmp_path, monkeypatch):
     assert_error(here("bench", "c.npz"), "2 labels", "4 embeddings")
     (tmp_path / "d.npz").write_text("text")
     assert_error(here("bench", "d.npz"), "d.npz", "not a .npz file")
-    (tmp_path / "t.csv").write_text('label\na\n\nb\n""\n')
+    (tmp_path / "t.csv").write_text('label\na\nb\n""\n')
     np.save(tmp_path / "e.npy", np.zeros((3, 2)))
     done = here("bench", "t.csv", "--embeddings", "e.npy")
     assert_error(done, "t.csv", "no label in row 2")
