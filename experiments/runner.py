@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 Cell = Mapping[str, Any]
 FACTS = ("seconds", "machine", "commit")
+OTHER_SCALES = ("cpu", "paper")  # of experiments that need no GPU: the same as full
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,22 @@ class Experiment:
     grids: Mapping[str, Sequence[Cell]]  # by scale; the first is the default
     metrics: Sequence[str]
     load: Callable[[Path], Any]
-    measure: Callable[[Any, Cell], Mapping[str, Any]]
+    # Gives one row, or several; what it says of FACTS counts more than what we see.
+    measure: Callable[[Any, Cell], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
     @property
     def columns(self) -> list[str]:
         """Columns of the CSV file."""
         keys = list(dict.fromkeys(k for g in self.grids.values() for c in g for k in c))
         return ["data", "scale", *keys, *self.metrics, *FACTS]
+
+    @property
+    def scales(self) -> dict[str, str]:
+        """What --scale may be, and the grid of it; full runs in full everywhere."""
+        names = {name: name for name in self.grids}
+        if "full" in names:
+            names = {**names, **{n: "full" for n in OTHER_SCALES if n not in names}}
+        return names
 
 
 def name_of(cell: Cell) -> str:
@@ -89,10 +99,17 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> list[dict[str
     return rows
 
 
-def append_row(path: Path, columns: Sequence[str], row: Mapping[str, Any]) -> None:
-    """Add one row: the file is replaced at once, so it never holds half of one."""
+def groups(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Give the data and scales that the rows are of, in order; never pool them."""
+    return list(dict.fromkeys((row["data"], row["scale"]) for row in rows))
+
+
+def append_rows(
+    path: Path, columns: Sequence[str], new: Sequence[Mapping[str, Any]]
+) -> None:
+    """Add rows: the file is replaced at once, so it never holds half of a cell."""
     with _locked(path):
-        rows: list[Mapping[str, Any]] = [*read_rows(path, columns), row]
+        rows: list[Mapping[str, Any]] = [*read_rows(path, columns), *new]
         with (
             whole_file(path, overwrite=True) as temporary,
             temporary.open("w", newline="", encoding="utf-8") as file,
@@ -121,13 +138,9 @@ def run(
     """Measure the cells that the results lack; give how many were run."""
     path = results / f"{experiment.name}.csv"
     columns = experiment.columns
-    label = data.stem
-    done = {_key(row, columns, experiment) for row in read_rows(path, columns)}
-    missing = []
-    for cell in cells:
-        row = {"data": label, "scale": scale, **cell}
-        if _key(row, columns, experiment) not in done:
-            missing.append(row)
+    label = name_of_data(data)
+    rows = read_rows(path, columns)
+    missing = missing_cells(experiment, cells, rows, data=label, scale=scale)
     print(f"{experiment.name}: {len(cells) - len(missing)} cells present, ", end="")
     print(f"{len(missing)} to run", flush=True)
     if not missing:
@@ -135,28 +148,53 @@ def run(
     loaded = experiment.load(data)
     facts = {"machine": machine(), "commit": commit()}
     began = time.perf_counter()
-    for number, row in enumerate(missing, start=1):
-        cell = {k: v for k, v in row.items() if k not in ("data", "scale")}
+    for number, cell in enumerate(missing, start=1):
         start = time.perf_counter()
         measured = experiment.measure(loaded, cell)
         seconds = round(time.perf_counter() - start, 2)
-        append_row(path, columns, {**row, **measured, "seconds": seconds, **facts})
+        several = [measured] if isinstance(measured, Mapping) else measured
+        known = {"data": label, "scale": scale, **cell, "seconds": seconds, **facts}
+        append_rows(path, columns, [{**known, **one} for one in several])
         left = (time.perf_counter() - began) / number * (len(missing) - number)
-        shown = ", ".join(f"{k} {v}" for k, v in measured.items() if v != "")
         print(
-            f"[{number}/{len(missing)}] {name_of(cell)}: {shown} ({seconds:.1f} s; "
-            f"about {left / 60:.0f} min left)",
+            f"[{number}/{len(missing)}] {name_of(cell)}: {_shown(several)} "
+            f"({seconds:.1f} s; about {left / 60:.0f} min left)",
             flush=True,
         )
     return len(missing)
 
 
-def _key(
-    row: Mapping[str, Any], columns: Sequence[str], experiment: Experiment
-) -> tuple[str, ...]:
-    """Give what names a row: everything but what was measured."""
+def _shown(rows: Sequence[Mapping[str, Any]]) -> str:
+    if len(rows) > 1:
+        return f"{len(rows)} rows"
+    return ", ".join(f"{k} {v}" for k, v in rows[0].items() if v != "")
+
+
+def name_of_data(path: Path) -> str:
+    """Give the name by which rows tell their data: that of the file or folder."""
+    return path.absolute().stem
+
+
+def missing_cells(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    rows: Sequence[Mapping[str, str]],
+    *,
+    data: str,
+    scale: str,
+) -> list[Cell]:
+    """Give the cells that no row of this data and scale is of."""
     skip = {*experiment.metrics, *FACTS}
-    return tuple(str(row.get(c, "")) for c in columns if c not in skip)
+    names = [column for column in experiment.columns if column not in skip]
+    done = {tuple(row[name] for name in names) for row in rows}
+    return [
+        cell
+        for cell in cells
+        if tuple(
+            str({"data": data, "scale": scale, **cell}.get(name, "")) for name in names
+        )
+        not in done
+    ]
 
 
 def machine() -> str:
@@ -192,12 +230,20 @@ def parse(experiment: Experiment, arguments: Sequence[str] | None) -> Any:
     """Read the command line that all experiments share."""
     parser = argparse.ArgumentParser(description=experiment.title)
     parser.add_argument("data", metavar="DATA", type=Path, help=experiment.data)
-    parser.add_argument("--scale", choices=experiment.grids, help="default: the first")
+    first = next(iter(experiment.grids))
+    same = "; all the same: it runs in full on a CPU" if first == "full" else ""
+    parser.add_argument(
+        "--scale",
+        choices=experiment.scales,
+        default=first,
+        help=f"default: {first}{same}",
+    )
     parser.add_argument("--cells", nargs="*", default=[], help="names or patterns")
     parser.add_argument("--list", action="store_true", help="show the cells and stop")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    parser.set_defaults(scale=next(iter(experiment.grids)))
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    options.scale = experiment.scales[options.scale]
+    return options
 
 
 def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> None:
