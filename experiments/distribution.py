@@ -7,51 +7,39 @@ its true class, and which of the validation sets of `validation_sets.py` (made o
 rows) hold it.
 """
 
-import argparse
-import csv
-import sys
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from frozen import DATA, add_noise, stream
-from runner import RESULTS
+from frozen import DATA, Floats, add_noise, stream
+from runner import Cell, Experiment, main
 from validation_sets import RULES, Rules
 
-from stct.data.outputs import whole_file
-
 SAMPLE = 3000
-NOISE, SEED = "symmetric:0.5", 0
 
 
-def main() -> None:
-    """Make the map and write it as a whole."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("data", metavar="DATA", type=Path, help=DATA)
-    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
-    options = parser.parse_args()
-    rules = Rules(options.data)
-    data = rules.data
-    given = add_noise(data, NOISE, SEED).labels
-    half = stream(SEED, 2).permutation(len(given))[: len(given) // 2]
+def measure(rules: Rules, cell: Cell) -> list[dict[str, Any]]:
+    """Make the map: one row for each row of the sample."""
+    data, seed = rules.data, cell["seed"]
+    given = add_noise(data, cell["noise"], seed).labels
+    half = stream(seed, 2).permutation(len(given))[: len(given) // 2]
     inside = {"noisy": set(half)}
     for rule in RULES[1:]:
-        inside[rule] = set(rules.make(rule, given, SEED).rows)
-    rows = np.sort(stream(SEED, 3).permutation(len(given))[:SAMPLE])
+        inside[rule] = set(rules.make(rule, given, seed).rows)
+    rows = np.sort(stream(seed, 3).permutation(len(given))[:SAMPLE])
     places = embed(data.H[rows])  # (SAMPLE, 2)
-    path = options.results / "distribution.csv"
-    with (
-        whole_file(path, overwrite=True) as temporary,
-        temporary.open("w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["row", "x", "y", "class", *RULES])
-        for row, (x, y) in zip(rows, places, strict=True):
-            held = [int(row in inside[rule]) for rule in RULES]
-            writer.writerow([row, f"{x:.2f}", f"{y:.2f}", data.truth[row], *held])
-    print(f"{path}: {len(rows)} rows")
+    return [
+        {
+            "row": row,
+            "x": f"{x:.2f}",
+            "y": f"{y:.2f}",
+            "class": data.truth[row],
+            **{rule: int(row in inside[rule]) for rule in RULES},
+        }
+        for row, (x, y) in zip(rows, places, strict=True)
+    ]
 
 
-def embed(H: np.ndarray) -> np.ndarray:
+def embed(H: Floats) -> Floats:
     """Place rows in the plane: t-SNE of unit rows, from their principal axes."""
     from sklearn.manifold import TSNE
 
@@ -59,9 +47,15 @@ def embed(H: np.ndarray) -> np.ndarray:
     return TSNE(perplexity=30, init="pca", random_state=0).fit_transform(unit)
 
 
+EXPERIMENT = Experiment(
+    name="distribution",
+    title="Where validation sets lie in the embedding space, by t-SNE (Fig. 5).",
+    data=DATA,
+    grids={"full": [{"noise": "symmetric:0.5", "seed": 0}]},
+    metrics=("row", "x", "y", "class", *RULES),
+    load=Rules,
+    measure=measure,
+)
+
 if __name__ == "__main__":
-    try:
-        main()
-    except (ValueError, OSError) as error:
-        print(f"distribution: error: {error}", file=sys.stderr)
-        sys.exit(2)
+    main(EXPERIMENT)

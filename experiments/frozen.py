@@ -7,6 +7,7 @@ noise and for scoring, never by a method.
 """
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +64,14 @@ def load(path: Path) -> Frozen:
                 )
             human = {k: file[k] for k in file.files if k.startswith("human_")}
             H, y, H_test, y_test = (file[name] for name in names)
-    except (ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+            _check_lengths(H, y, H_test, y_test, human)
+    except (
+        ValueError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        AttributeError,
+    ) as error:
         raise ValueError(f"{path}: not an embeddings file: {error}") from error
     return Frozen(
         H.astype(np.float32),
@@ -72,6 +80,20 @@ def load(path: Path) -> Frozen:
         y_test.astype(np.intp),
         {k.replace("_", ":", 1): v.astype(np.intp) for k, v in human.items()},
     )
+
+
+def _check_lengths(
+    H: Floats, y: Ints, H_test: Floats, y_test: Ints, human: dict[str, Ints]
+) -> None:
+    """Refuse labels that are not one for each row."""
+    rows = {"y_train": (y, H, "train"), "y_test": (y_test, H_test, "test")}
+    rows |= {name: (labels, H, "train") for name, labels in human.items()}
+    for name, (labels, embeddings, where) in rows.items():
+        if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
+            raise ValueError(
+                f"{name} has the shape {labels.shape}, {where} {embeddings.shape}; "
+                "expected (n,) and (n, d)"
+            )
 
 
 def add_noise(data: Frozen, name: str, seed: int) -> NoisyLabels:

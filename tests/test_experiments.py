@@ -200,6 +200,7 @@ def digits(folder):
         ("validation_sets", ["asymmetric:0.2/*/split/0"]),
         ("sampling_rate", ["symmetric:0.5/split/*/0.2/0.9/0"]),
         ("clean_validation", ["asymmetric:0.4/[05]*/paper/0"]),
+        ("distribution", ["symmetric:0.5/0"]),
     ],
 )
 def test_the_experiments_run_on_any_embeddings(tmp_path, script, cells):
@@ -222,6 +223,53 @@ def test_what_is_no_embeddings_file_is_said(tmp_path):
     path.write_text("no zip")
     with pytest.raises(ValueError, match=r"other.npz: not an embeddings file"):
         frozen.load(path)
+
+
+@pytest.mark.parametrize("name", ["y_train", "y_test", "human_worst"])
+def test_labels_are_one_for_each_row(tmp_path, name):
+    with np.load(digits(tmp_path)) as file:
+        arrays = dict(file)
+    arrays[name] = arrays[name][:-1]
+    np.savez(tmp_path / "short.npz", **arrays)
+    with pytest.raises(
+        ValueError, match=rf"short.npz: .*{name} has the shape \(\d+,\)"
+    ):
+        frozen.load(tmp_path / "short.npz")
+
+
+def test_a_damaged_file_is_one_line(tmp_path):
+    with np.load(digits(tmp_path)) as file:
+        np.savez_compressed(tmp_path / "damaged.npz", **file)
+    data = bytearray((tmp_path / "damaged.npz").read_bytes())
+    for place in range(200, 20_000, 37):
+        data[place] ^= 0xFF
+    (tmp_path / "damaged.npz").write_bytes(data)
+    command = [sys.executable, FOLDER / "label_accuracy.py", tmp_path / "damaged.npz"]
+    done = subprocess.run(
+        [*command, "--results", tmp_path], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("label_accuracy: error: ")
+    assert "damaged.npz: not an embeddings file" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_all_scales_are_the_same_where_no_gpu_is_needed(tmp_path, capsys):
+    for scale in ("full", "cpu", "paper"):
+        run(toy(lambda data, cell: {"value": 1}), tmp_path, "--scale", scale)
+    assert len(rows(tmp_path)) == 4
+    assert {row["scale"] for row in rows(tmp_path)} == {"full"}
+    with pytest.raises(SystemExit):
+        run(toy(None), tmp_path, "--help")
+    assert "runs in full on a CPU" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_cell_of_several_rows_is_one_cell(tmp_path, capsys):
+    experiment = toy(lambda data, cell: [{"value": i} for i in range(3)])
+    run(experiment, tmp_path, "--cells", "a/0")
+    run(experiment, tmp_path, "--cells", "a/*")
+    assert [row["seed"] for row in rows(tmp_path)] == ["0"] * 3 + ["1"] * 3
+    assert "a/0: 3 rows" in capsys.readouterr().out
 
 
 def test_nmc_of_the_experiments_is_nmc_of_the_library(tmp_path):
