@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from reading import Rows
 
 BLUE, ORANGE, GREEN, RED, GREY = "#1b6ca8", "#e07b39", "#3a9a6c", "#c0392b", "#9aa5b1"
 NOISE_NAMES = {
@@ -18,9 +19,6 @@ NOISE_NAMES = {
     "human:random1": "people: random 1",
     "human:worst": "people: worst",
 }
-ON = "50,000 frozen CIFAR-10 embeddings"
-
-Rows = Sequence[Mapping[str, str]]
 
 
 def where(rows: Rows, **values: Any) -> list[Mapping[str, str]]:
@@ -38,6 +36,28 @@ def spread(rows: Iterable[Mapping[str, str]], column: str) -> float:
     """Give the standard deviation of a column, 0 for one row."""
     values = [float(row[column]) for row in rows]
     return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def around(values: Iterable[Sequence[float]]) -> Any:
+    """Give how far smallest and largest values are from their means, (2, k).
+
+    Unlike a standard deviation it never reaches where no value can be.
+    """
+    pairs = [(np.mean(v) - min(v), max(v) - np.mean(v)) for v in values]
+    return np.maximum(np.reshape(pairs, (-1, 2)).T, 0.0)  # rounding may be below 0
+
+
+def noises_of(rows: Rows) -> list[str]:
+    """Give the kinds of noise that rows are of: those we know first, in our order."""
+    found = dict.fromkeys(row["noise"] for row in rows)
+    return [n for n in NOISE_NAMES if n in found] + [
+        n for n in found if n not in NOISE_NAMES
+    ]
+
+
+def noise_name(noise: str) -> str:
+    """Name a noise for people."""
+    return NOISE_NAMES.get(noise, noise)
 
 
 def figure(rows: int, columns: int, width: float, height: float, **more: Any) -> Any:
@@ -87,9 +107,11 @@ def black_lines(styles: Iterable[tuple[str, str, str]]) -> list[Any]:
 
 
 def write_inside(axis: Any, bars: Any, values: Sequence[float]) -> None:
-    """Write each value into its bar; a bar of 0 is a method that fails."""
+    """Write each value into its bar; 0 is a method that fails, NaN was not run."""
     for bar, value in zip(bars, values, strict=True):
         x = bar.get_x() + bar.get_width() / 2
+        if np.isnan(value):
+            continue
         if value:
             style = {"color": "white", "fontsize": 7, "ha": "center"}
             axis.text(x, 4, f"{value:.0f}", **style)

@@ -2,43 +2,43 @@
 
     python experiments/figures.py [NAME ...]
 
-Figures whose CSV is not there yet are left out, and said so.
+What was not run is left out, and said so. Results of other data or of another scale
+are figures of their own: NAME-DATA-SCALE.png.
 """
 
 import argparse
 import difflib
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from curves import clean_validation, sampling_rate, training_curves
 from drawing import (
     BLUE,
     GREEN,
     GREY,
-    NOISE_NAMES,
-    ON,
     ORANGE,
     RED,
-    black_lines,
-    coloured_line,
     figure,
     legend_below,
     mean,
+    noise_name,
+    noises_of,
     spread,
     where,
     write_inside,
 )
-from runner import HERE, RESULTS, read_rows
+from reading import Results, check_folder, groups
+from runner import HERE, RESULTS, one_line, read_rows
 
 FIGURES = HERE / "figures"
 
 
-def label_accuracy(results: Path) -> Any:
+def label_accuracy(results: Results) -> Any:
     """Right labels of every method for every noise, and the paper's own numbers."""
-    rows = read_rows(results / "label_accuracy.csv")
-    noises = [n for n in NOISE_NAMES if where(rows, noise=n)]
+    rows = results.rows("label_accuracy")
+    noises = noises_of(rows)
     made, (axis,) = figure(1, 1, 9.0, 3.9)
     methods = {
         "given": ("given labels", GREY),
@@ -54,11 +54,13 @@ def label_accuracy(results: Path) -> Any:
         errors = [spread(c, "label_accuracy") for c in cells]
         bars = axis.bar(x, values, width, yerr=errors, color=colour, label=label)
         if method == "loo":
-            axis.bar_label(bars, [f"{v:.0f}" for v in values], fontsize=7, padding=1)
+            texts = ["" if np.isnan(v) else f"{v:.0f}" for v in values]
+            axis.bar_label(bars, texts, fontsize=7, padding=1)
     printed = read_rows(HERE / "paper.csv")
     theirs = {
         r["noise"]: float(r["value"])
         for r in where(printed, item="Table III", dataset="CIFAR-10", method="STCT")
+        if r["noise"] in noises
     }
     places = [noises.index(n) for n in theirs]
     axis.scatter(
@@ -71,12 +73,12 @@ def label_accuracy(results: Path) -> Any:
         zorder=3,
     )
     axis.set_xticks(
-        range(len(noises)), [NOISE_NAMES[n].replace(" ", "\n", 1) for n in noises]
+        range(len(noises)), [noise_name(n).replace(" ", "\n", 1) for n in noises]
     )
     axis.set_ylabel("right labels after correction (%)", fontsize=9)
     axis.set_ylim(0, 118)
     axis.set_yticks(range(0, 101, 20))
-    axis.set_title(f"Corrected labels, {ON}, default settings", fontsize=11)
+    axis.set_title(f"Corrected labels, {results.on}, default settings", fontsize=11)
     handles, _ = axis.get_legend_handles_labels()
     handles = [*handles[1:], handles[0]]  # the paper's diamonds last
     axis.legend(
@@ -85,61 +87,11 @@ def label_accuracy(results: Path) -> Any:
     return made
 
 
-def sampling_rate(results: Path) -> Any:
-    """Label accuracy, test accuracy and samplings against r, for both counts."""
-    rows = read_rows(results / "sampling_rate.csv")
-    noises = [n for n in NOISE_NAMES if where(rows, noise=n)]
-    made, axes = figure(2, 2, 9.0, 6.6)
-    styles = {
-        "covering": ("splits that cover the sub-training side", "-", "o"),
-        "printed": ("splits of Eq. (33) as printed", "--", "s"),
-    }
-    panels = (
-        ("label_accuracy", "right labels after correction (%)", "Corrected labels"),
-        ("test_accuracy", "accuracy on the test split (%)", "Linear probe on them"),
-        ("samplings", "splits", "Number of samplings"),
-        ("corrections", "mean over rows", "Corrections of a row, by 20% each"),
-    )
-    for axis, (column, unit, title) in zip(axes.ravel(), panels, strict=True):
-        for noise, colour in zip(noises, (BLUE, ORANGE, GREEN), strict=False):
-            for count, (_, line, marker) in styles.items():
-                chosen = where(
-                    rows, noise=noise, count=count, method="split", step_size=0.2
-                )
-                rates = sorted({float(r["rate"]) for r in chosen})
-                cells = [where(chosen, rate=r) for r in rates]
-                axis.errorbar(
-                    [100 * r for r in rates],
-                    [mean(c, column) for c in cells],
-                    yerr=[spread(c, column) for c in cells],
-                    color=colour,
-                    linestyle=line,
-                    marker=marker,
-                    markersize=3.5,
-                    linewidth=1.4,
-                )
-        axis.set_xlabel("sampling rate r = validation rows / rows (%)", fontsize=9)
-        axis.set_ylabel(unit, fontsize=9)
-        axis.set_title(title, fontsize=10)
-        axis.axvspan(90, 96, color="#f3f4f6", zorder=0)
-    axes[1, 0].set_yscale("log")
-    axes[1, 0].set_yticks(
-        [5, 10, 20, 50, 100, 200], ["5", "10", "20", "50", "100", "200"]
-    )
-    axes[1, 0].minorticks_off()
-    colours = zip(noises, (BLUE, ORANGE, GREEN), strict=False)
-    handles = [coloured_line(c, NOISE_NAMES[n]) for n, c in colours]
-    handles += black_lines(styles.values())
-    legend_below(made, None, 3, handles=handles)
-    made.suptitle(f"Sampling rate r: {ON}, method split", fontsize=11)
-    return made
-
-
-def validation_sets(results: Path) -> Any:
+def validation_sets(results: Results) -> Any:
     """Right labels by kind of validation set, split beside the paper's numbers."""
-    rows = read_rows(results / "validation_sets.csv")
-    paper = read_rows(HERE / "paper.csv")
-    noises = [n for n in NOISE_NAMES if where(rows, noise=n)]
+    rows = results.rows("validation_sets")
+    paper = where(read_rows(HERE / "paper.csv"), item="Table VIII")
+    noises = noises_of(rows)
     rules = {
         "noisy": ("noisy half (STCT)", "STCT", BLUE),
         "loss": ("small loss", "Loss", ORANGE),
@@ -155,19 +107,17 @@ def validation_sets(results: Path) -> Any:
         errors = [spread(c, "label_accuracy") for c in cells]
         bars = axes[0].bar(x, values, width, yerr=errors, color=colour, label=label)
         write_inside(axes[0], bars, values)
-        said = [
-            where(paper, item="Table VIII", noise=n, method=theirs)[0] for n in noises
-        ]
-        numbers = [float(r["value"]) if r["value"] else 0.0 for r in said]
+        said = {r["noise"]: r["value"] for r in where(paper, method=theirs)}
+        numbers = [float(said.get(n, "nan") or 0.0) for n in noises]
         write_inside(axes[1], axes[1].bar(x, numbers, width, color=colour), numbers)
-    titles = ("Ours: frozen ImageNet features, split", "The paper: SimCLR features")
+    titles = (f"Ours: {results.on}, split", "The paper: SimCLR features")
     for axis, title in zip(axes, titles, strict=True):
         axis.set_xticks(
-            range(len(noises)), [NOISE_NAMES[n].replace(" ", "\n") for n in noises]
+            range(len(noises)), [noise_name(n).replace(" ", "\n") for n in noises]
         )
         axis.set_title(title, fontsize=10)
         axis.set_ylim(0, 105)
-    before = read_rows(results / "label_accuracy.csv")
+    before = results.rows("label_accuracy")
     for place, noise in enumerate(noises):
         given = mean(where(before, noise=noise, method="given"), "label_accuracy")
         for axis in axes:
@@ -189,56 +139,11 @@ def validation_sets(results: Path) -> Any:
     return made
 
 
-def clean_validation(results: Path) -> Any:
-    """Right labels against the size of an extra clean validation set."""
-    rows = where(read_rows(results / "clean_validation.csv"), method="split")
-    loo = where(read_rows(results / "label_accuracy.csv"), method="loo")
-    made, axes = figure(1, 2, 9.0, 4.2, sharey=True)
-    for axis, kind in zip(axes, ("symmetric", "asymmetric"), strict=True):
-        noises = [n for n in NOISE_NAMES if n.startswith(kind) and where(rows, noise=n)]
-        for noise, colour in zip(noises, (GREEN, BLUE, ORANGE, RED), strict=False):
-            chosen = where(rows, noise=noise)
-            sizes = sorted({int(r["size"]) for r in chosen} - {0})
-            cells = [where(chosen, size=s) for s in sizes]
-            axis.errorbar(
-                sizes,
-                [mean(c, "label_accuracy") for c in cells],
-                yerr=[spread(c, "label_accuracy") for c in cells],
-                color=colour,
-                marker="o",
-                markersize=3.5,
-                label=NOISE_NAMES[noise],
-            )
-            half = mean(where(chosen, size=0), "label_accuracy")
-            axis.axhline(half, color=colour, linestyle="--", linewidth=1.2)
-            best = mean(where(loo, noise=noise), "label_accuracy")
-            axis.axhline(best, color=colour, linestyle=":", linewidth=1.4)
-        axis.axvline(1000, color="#b0b7bf", linewidth=1.0, zorder=0)
-        place = {"transform": axis.get_xaxis_transform(), "fontsize": 7}
-        axis.text(1040, 0.03, "usual size", color="#6b7480", **place)
-        axis.text(270, 0.03, "257 columns,\nno ridge", color="#6b7480", **place)
-        axis.set_xscale("log")
-        ticks = [100, 250, 500, 1000, 2000, 5000, 10000]
-        axis.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-        axis.minorticks_off()
-        axis.set_xlabel("rows of the extra clean validation set", fontsize=9)
-        axis.set_title(f"{kind.capitalize()} noise", fontsize=10)
-        handles, _ = axis.get_legend_handles_labels()
-        axis.legend(handles=handles, fontsize=7.5, loc=(0.66, 0.12), frameon=False)
-    axes[0].set_ylabel("right labels after correction (%)", fontsize=9)
-    styles = (
-        ("clean rows (split)", "-", "o"),
-        ("no clean rows: the noisy half (split)", "--", ""),
-        ("no clean rows: leave-one-out (loo)", ":", ""),
-    )
-    legend_below(made, None, 3, handles=black_lines(styles))
-    made.suptitle(f"Noisy against extra clean validation sets: {ON}", fontsize=11)
-    return made
-
-
-def distribution(results: Path) -> Any:
+def distribution(results: Results) -> Any:
     """Draw validation sets over all rows of a sample, by t-SNE."""
-    rows = read_rows(results / "distribution.csv")
+    rows = results.rows("distribution")
+    first = {name: rows[0][name] for name in ("noise", "seed")}
+    rows = where(rows, **first)
     xy = np.array([[float(r["x"]), float(r["y"])] for r in rows])
     titles = {
         "noisy": "Noisy: a random half",
@@ -259,49 +164,14 @@ def distribution(results: Path) -> Any:
         axis.set_title(f"{title} ({inside.mean():.0%})", fontsize=9)
     legend_below(made, axes[0], 2, markerscale=3)
     made.suptitle(
-        "t-SNE of 3,000 of 50,000 embeddings, symmetric noise 50%: which rows validate",
+        f"t-SNE of {len(rows):,} of {results.on}, {noise_name(first['noise'])}: "
+        "which rows validate",
         fontsize=10,
     )
     return made
 
 
-def training_curves(results: Path) -> Any:
-    """Label accuracy of NMC and test accuracy and loss of SRL, round by round."""
-    rows = where(read_rows(results / "training.csv"), variant="STCT")
-    rows = [r for r in rows if r["noise"] in ("symmetric:0.5", "symmetric:0.8")]
-    made, axes = figure(1, 3, 9.0, 3.4)
-    panels = (
-        ("label_curve", "right labels (%)", "NMC: corrected labels"),
-        ("test_curve", "test accuracy (%)", "SRL: classifier"),
-        ("loss_curve", "training loss", "SRL: loss"),
-    )
-    names = list(dict.fromkeys((r["dataset"], r["noise"]) for r in rows))
-    for axis, (column, unit, title) in zip(axes, panels, strict=True):
-        for (dataset, noise), colour in zip(
-            names, (BLUE, ORANGE, GREEN, RED), strict=False
-        ):
-            runs = where(rows, dataset=dataset, noise=noise)
-            curves = np.array([[float(v) for v in r[column].split()] for r in runs])
-            x = np.arange(1, curves.shape[1] + 1)
-            label = f"{dataset}, {NOISE_NAMES[noise]} (n = {len(runs)})"
-            axis.plot(
-                x,
-                curves.mean(axis=0),
-                marker="o",
-                markersize=3.5,
-                color=colour,
-                label=label,
-            )
-        axis.set_xlabel("round", fontsize=9)
-        axis.set_xticks(range(1, 1 + max(len(r[column].split()) for r in rows)))
-        axis.set_ylabel(unit, fontsize=9)
-        axis.set_title(title, fontsize=10)
-    legend_below(made, axes[0], 2)
-    made.suptitle("Algorithm 1, round by round (CPU scale)", fontsize=11)
-    return made
-
-
-DRAW: dict[str, Callable[[Path], Any]] = {
+DRAW: dict[str, Callable[[Results], Any]] = {
     "label_accuracy": label_accuracy,
     "sampling_rate": sampling_rate,
     "validation_sets": validation_sets,
@@ -309,7 +179,34 @@ DRAW: dict[str, Callable[[Path], Any]] = {
     "distribution": distribution,
     "training_curves": training_curves,
 }
-SOURCES = {"training_curves": "training"}
+# The experiments that a figure shows and which of their cells, if not its namesake.
+SOURCES: dict[str, dict[str, list[str]]] = {
+    "validation_sets": {
+        "validation_sets": ["*/split/*"],
+        "label_accuracy": ["*/given/*"],
+    },
+    "clean_validation": {"clean_validation": [], "label_accuracy": ["*/loo/*"]},
+    "training_curves": {"training": ["*/symmetric:0.[58]/STCT/*"]},
+}
+
+
+def draw(name: str, results: Path, output: Path) -> None:
+    """Draw a figure for all data and scales that there are, and say what is missing."""
+    sources = SOURCES.get(name, {name: []})
+    found = groups(results, next(iter(sources)))
+    if not found:
+        print(f"{name}: not drawn, {next(iter(sources))}.csv has no rows yet")
+    for number, part in enumerate(found):
+        path = output / f"{name}{f'-{part.data}-{part.scale}' if number else ''}.png"
+        made = DRAW[name](part)
+        if made is None:
+            print(f"{path.stem}: not drawn, there are no rows for it yet")
+            continue
+        made.savefig(path)
+        print(path)
+        lacks = [part.lacks(source, cells) for source, cells in sources.items()]
+        if any(lacks):
+            print(f"{path.stem}: drawn without some: {'; '.join(filter(None, lacks))}")
 
 
 def main() -> None:
@@ -319,22 +216,15 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--output", type=Path, default=FIGURES)
     options = parser.parse_args()
-    for name in options.names:
-        if name not in DRAW:
-            near = difflib.get_close_matches(name, DRAW, n=3, cutoff=0.0)
-            print(
-                f"figures: error: no figure {name!r}; near: {', '.join(near)}",
-                file=sys.stderr,
-            )
-            sys.exit(2)
-    for name in options.names or DRAW:
-        source = options.results / f"{SOURCES.get(name, name)}.csv"
-        if not source.exists():
-            print(f"{name}: not drawn, there is no {source.name} yet")
-            continue
-        path = options.output / f"{name}.png"
-        DRAW[name](options.results).savefig(path)
-        print(path)
+    with one_line("figures"):
+        for name in options.names:
+            if name not in DRAW:
+                near = difflib.get_close_matches(name, DRAW, n=3, cutoff=0.0)
+                raise ValueError(f"no figure {name!r}; near: {', '.join(near)}")
+        check_folder(options.results)
+        options.output.mkdir(parents=True, exist_ok=True)
+        for name in options.names or DRAW:
+            draw(name, options.results, options.output)
 
 
 if __name__ == "__main__":

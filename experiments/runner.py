@@ -99,11 +99,6 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> list[dict[str
     return rows
 
 
-def groups(rows: Sequence[Mapping[str, str]]) -> list[tuple[str, str]]:
-    """Give the data and scales that the rows are of, in order; never pool them."""
-    return list(dict.fromkeys((row["data"], row["scale"]) for row in rows))
-
-
 def append_rows(
     path: Path, columns: Sequence[str], new: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -246,10 +241,20 @@ def parse(experiment: Experiment, arguments: Sequence[str] | None) -> Any:
     return options
 
 
+@contextmanager
+def one_line(program: str) -> Iterator[None]:
+    """End with one line and exit code 2 where a user's error stops the work."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        print(f"{program}: error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
 def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> None:
     """Run an experiment from the command line; a user's error is one line, exit 2."""
     options = parse(experiment, arguments)
-    try:
+    with one_line(experiment.name):
         cells = choose(experiment.grids[options.scale], options.cells)
         if options.list:
             print("\n".join(name_of(cell) for cell in cells))
@@ -258,16 +263,14 @@ def main(experiment: Experiment, arguments: Sequence[str] | None = None) -> None
             raise ValueError(f"{options.data}: no such file or folder")
         if not options.results.is_dir():
             raise ValueError(f"{options.results}: no such folder for the results")
-        run(
-            experiment,
-            cells,
-            scale=options.scale,
-            data=options.data,
-            results=options.results,
-        )
-    except KeyboardInterrupt:
-        print("\nstopped; rows so far are kept, the same command goes on")
-        sys.exit(130)
-    except (ValueError, OSError) as error:
-        print(f"{experiment.name}: error: {error}", file=sys.stderr)
-        sys.exit(2)
+        try:
+            run(
+                experiment,
+                cells,
+                scale=options.scale,
+                data=options.data,
+                results=options.results,
+            )
+        except KeyboardInterrupt:
+            print("\nstopped; rows so far are kept, the same command goes on")
+            sys.exit(130)

@@ -3,15 +3,19 @@
     python experiments/tables.py [--results DIR] [--output results/tables.md]
 
 From `paper.csv` and `results/*.csv` alone. A doubtful cell of the paper has a `?`.
+Results of other data or of another scale are tables of their own.
 """
 
 import argparse
-import statistics
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from runner import HERE, RESULTS, read_rows
+from drawing import where
+from reading import DATASETS, SCALES, Results, Rows, check_folder, groups
+from runner import HERE, RESULTS, one_line, read_rows
+from sweeps import sweeps, value
 
 from stct.data.outputs import whole_file
 
@@ -19,22 +23,38 @@ SYMMETRIC = ["symmetric:0.2", "symmetric:0.5", "symmetric:0.8", "symmetric:0.9"]
 ASYMMETRIC = ["asymmetric:0.2", "asymmetric:0.4"]
 LABELS = ["symmetric:0.5", "symmetric:0.8", "asymmetric:0.4"]
 VALIDATED = ["symmetric:0.5", "symmetric:0.8", "asymmetric:0.2", "asymmetric:0.4"]
-RANDOM = ["random1", "random2", "random3"]
-HUMAN = ["human:aggregate", "human:random1", "human:worst"]
+THREE_HUMAN = ["human:aggregate", "human:random1", "human:worst"]
+HUMAN = [f"human:{n}" for n in ("aggregate", "random1", "random2", "random3", "worst")]
 ABLATED = ["symmetric:0.5", "symmetric:0.8"]
-EVERY_STEP = ["w/o NMC", "w/o SRL", "STCT"]
-EVERY_LOSS = ["w/o L_L", "w/o L_U", "w/o L_Con", "STCT"]
 RIGHT, TEST = "label_accuracy", "test_accuracy"
 WORDS = {RIGHT: "right labels after correction (%)", TEST: "test accuracy (%)"}
-# What we trained on, and the paper's data set of the same name.
+SOURCES = (
+    *("training", "label_accuracy", "validation_sets"),
+    *("sampling_rate", "clean_validation"),
+)
+ORDER = [f"Table {n}" for n in ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")]
+# What is trained on at a scale, and the paper's data sets of its tables.
 TRAINED = {
-    "cifar10": ("CIFAR-10, paper scale", "CIFAR-10"),
-    "cifar100": ("CIFAR-100, paper scale", "CIFAR-100"),
-    "cifar10-10k": ("10,000 CIFAR-10 images, CPU scale", "CIFAR-10"),
-    "digits": ("1,437 digits, CPU scale (paper: CIFAR-10)", "CIFAR-10"),
+    "paper": {
+        "cifar10": ("CIFAR-10", "CIFAR-10N"),
+        "cifar100": ("CIFAR-100", "CIFAR-100N"),
+        "clothing1m": ("Clothing-1M", ""),
+    },
+    "cpu": {"cifar10-10k": ("CIFAR-10", "CIFAR-10N"), "digits": ("CIFAR-10", "")},
 }
-
-Rows = Sequence[Mapping[str, str]]
+OURS = {"STCT split": "STCT"}  # our variant, and the paper's method beside it
+TABLES = (
+    ("Table I", SYMMETRIC, TEST),
+    ("Table II", ASYMMETRIC, TEST),
+    ("Table III", LABELS, RIGHT),
+    ("Table IV", HUMAN, TEST),
+    ("Table IV", ["human:noisy"], TEST),
+    ("Table V", ["web"], TEST),
+    ("Table VI", ABLATED, TEST),
+    ("Table VI", ABLATED, RIGHT),
+    ("Table VII", ABLATED, TEST),
+    ("Table VII", ABLATED, RIGHT),
+)
 
 
 class Block(NamedTuple):
@@ -50,67 +70,84 @@ class Block(NamedTuple):
     names: Mapping[str, str] = {}  # our method to the paper's, where they differ
 
 
-def blocks(results: Path) -> list[Block]:
+def blocks(results: Path, paper: Rows) -> list[Block]:
     """List all tables, ours empty where nothing was run."""
-    training = read_rows(results / "training.csv")
-    frozen = read_rows(results / "label_accuracy.csv")
-    made = []
-    for name, (on, dataset) in TRAINED.items():
-        ran = [
-            {**row, "method": row["variant"]}
-            for row in training
-            if row["dataset"] == name
-        ]
-        if not ran and name not in ("cifar10", "cifar100"):
-            continue
-        main = ["Cross-Entropy", "DivideMix", "DMLP", "STCT split", "STCT"]
-        split = {"STCT split": "STCT"}
-        for block in (
-            Block("Table I", on, dataset, TEST, SYMMETRIC, main, ran, split),
-            Block("Table II", on, dataset, TEST, ASYMMETRIC, main, ran, split),
-            Block("Table III", on, dataset, RIGHT, LABELS, main[1:], ran, split),
-            Block("Table VI", on, dataset, TEST, ABLATED, EVERY_STEP, ran),
-            Block("Table VI", on, dataset, RIGHT, ABLATED, EVERY_STEP, ran),
-            Block("Table VII", on, dataset, TEST, ABLATED, EVERY_LOSS, ran),
-            Block("Table VII", on, dataset, RIGHT, ABLATED, EVERY_LOSS, ran),
-        ):
-            made.append(block)
-    on = "50,000 frozen CIFAR-10 embeddings (no SRL)"
+    made = [*trained(results, paper), *corrected(results), *validated(results)]
+    return sorted(made, key=lambda block: ORDER.index(block.item))
+
+
+def trained(results: Path, paper: Rows) -> Iterable[Block]:
+    """Give the tables of networks: those of the paper's scale in any case."""
+    found = groups(results, "training")
+    if not any(part.scale == "paper" for part in found):
+        found = [Results(results, "", "paper"), *found]
+    for part in found:
+        rows = [{**row, "method": row["variant"]} for row in part.rows("training")]
+        oldest = next(other for other in found if other.scale == part.scale)
+        for name, (dataset, people) in TRAINED.get(part.scale, {}).items():
+            ran = where(rows, dataset=name)
+            if not ran and part.scale != "paper":
+                continue
+            on = f"{DATASETS[name]}, {SCALES[part.scale]}"
+            on += f" (paper: {dataset})" if name == "digits" else ""
+            on += "" if part == oldest else f", data `{part.data}`"
+            for item, noises, metric in TABLES:
+                theirs = people if item == "Table IV" else dataset
+                methods = _methods(paper, item, theirs, noises, part.scale)
+                what = f"{on}, labels of {people}" if item == "Table IV" else on
+                if methods:
+                    yield Block(item, what, theirs, metric, noises, methods, ran, OURS)
+
+
+def _methods(
+    paper: Rows, item: str, dataset: str, noises: list[str], scale: str
+) -> list[str]:
+    """Give all methods of a table at the paper's scale, else those that we train."""
+    rows = [r for r in where(paper, item=item, dataset=dataset) if r["noise"] in noises]
+    names = list(dict.fromkeys(row["method"] for row in rows))
+    if scale != "paper":
+        names = [n for n in names if n.startswith(("STCT", "w/o", "Cross-Entropy"))]
+    if "STCT" in names and item in ORDER[:5]:
+        names.insert(names.index("STCT"), "STCT split")
+    return names
+
+
+def corrected(results: Path) -> Iterable[Block]:
+    """Give the tables of labels corrected on frozen embeddings."""
     methods = ["given", "paper", "split", "loo"]
     same = {"paper": "STCT", "split": "STCT", "loo": "STCT"}
-    noises = [*SYMMETRIC, *ASYMMETRIC]
-    made.append(
-        Block("Table III", on, "CIFAR-10", RIGHT, noises, methods, frozen, same)
-    )
-    made.append(Block("Table IV", on, "", RIGHT, HUMAN, methods, frozen))
-    people = [f"human:{n}" for n in ("aggregate", *RANDOM, "worst")]
-    three = ["Cross-Entropy", "DivideMix", "STCT"]
-    for where, source, noises in (
-        ("CIFAR-10N", "cifar10", people),
-        ("CIFAR-100N", "cifar100", ["human:noisy"]),
-        ("Clothing-1M", "clothing1m", ["web"]),
-    ):
-        ran = [
-            {**row, "method": row["variant"]}
-            for row in training
-            if row["dataset"] == source
-        ]
-        item = "Table V" if source == "clothing1m" else "Table IV"
-        made.append(Block(item, where, where, TEST, noises, three, ran))
+    for part in _any(results, "label_accuracy"):
+        rows, on = part.rows("label_accuracy"), f"{part.on} (no SRL)"
+        noises = [*SYMMETRIC, *ASYMMETRIC]
+        yield Block("Table III", on, "CIFAR-10", RIGHT, noises, methods, rows, same)
+        yield Block("Table IV", on, "", RIGHT, THREE_HUMAN, methods, rows)
+
+
+def validated(results: Path) -> Iterable[Block]:
+    """Give the tables of validation sets by rules."""
     rules = {"loss": "Loss", "clustering": "Clustering", "knn": "KNN", "noisy": "STCT"}
-    for method in ("split", "paper"):
-        ran = [
-            {**row, "method": row["validation"]}
-            for row in read_rows(results / "validation_sets.csv")
-            if row["method"] == method
-        ]
-        where = f"{on}, method `{method}`"
-        chosen = list(rules)
-        made.append(
-            Block("Table VIII", where, "CIFAR-10", RIGHT, VALIDATED, chosen, ran, rules)
-        )
-    order = [f"Table {n}" for n in ("I", "II", "III", "IV", "V", "VI", "VII", "VIII")]
-    return sorted(made, key=lambda block: order.index(block.item))
+    for part in _any(results, "validation_sets"):
+        rows = part.rows("validation_sets")
+        for method in ("split", "paper"):
+            ran = [
+                {**row, "method": row["validation"]}
+                for row in where(rows, method=method)
+            ]
+            yield Block(
+                "Table VIII",
+                f"{part.on} (no SRL), method `{method}`",
+                "CIFAR-10",
+                RIGHT,
+                VALIDATED,
+                list(rules),
+                ran,
+                rules,
+            )
+
+
+def _any(results: Path, name: str) -> list[Results]:
+    """Give the groups of an experiment; an empty one if it has not been run."""
+    return groups(results, name) or [Results(results, "cifar10_embeddings", "full")]
 
 
 def lines(block: Block, paper: Rows) -> list[str]:
@@ -126,23 +163,17 @@ def lines(block: Block, paper: Rows) -> list[str]:
 
 def cell(block: Block, paper: Rows, method: str, noise: str) -> str:
     """Write ``paper / ours +- spread (n)``."""
-    theirs = [
-        row
-        for row in paper
-        if (row["item"], row["dataset"], row["metric"], row["noise"])
-        == (block.item, block.dataset, block.metric, noise)
-        and row["method"] == block.names.get(method, method)
-    ]
+    theirs = where(
+        paper,
+        item=block.item,
+        dataset=block.dataset,
+        metric=block.metric,
+        noise=noise,
+        method=block.names.get(method, method),
+    )
     said = theirs[0]["printed"] + ("?" if theirs[0]["doubt"] else "") if theirs else ""
-    values = [
-        float(row[block.metric])
-        for row in block.ours
-        if (row["method"], row["noise"]) == (method, noise) and row[block.metric]
-    ]
-    if not values:
-        return f"{said} / "
-    spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
-    return f"{said} / {statistics.mean(values):.1f}{spread} ({len(values)})"
+    ours = where(block.ours, method=method, noise=noise)
+    return f"{said} / {value(ours, block.metric)}"
 
 
 def main() -> None:
@@ -151,6 +182,22 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--output", type=Path, help="file to write instead")
     options = parser.parse_args()
+    with one_line("tables"):
+        check_folder(options.results)
+        absent = [f"{n}.csv" for n in SOURCES if not groups(options.results, n)]
+        if absent:
+            said = f"tables: no rows yet, so empty cells: {', '.join(absent)}"
+            print(said, file=sys.stderr)
+        text = write(options.results)
+        if options.output is None:
+            print(text)
+            return
+        with whole_file(options.output, overwrite=True) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+
+def write(results: Path) -> str:
+    """Write all tables."""
     paper = read_rows(HERE / "paper.csv")
     text = [
         "# The paper's tables beside ours",
@@ -159,13 +206,9 @@ def main() -> None:
         "deviation over seeds (n). `?`: doubtful in the paper, see `paper.csv`.",
         "",
     ]
-    for block in blocks(options.results):
+    for block in blocks(results, paper):
         text += lines(block, paper)
-    if options.output is None:
-        print("\n".join(text))
-        return
-    with whole_file(options.output, overwrite=True) as temporary:
-        temporary.write_text("\n".join(text), encoding="utf-8")
+    return "\n".join([*text, *sweeps(results)])
 
 
 if __name__ == "__main__":
