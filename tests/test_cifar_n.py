@@ -95,11 +95,25 @@ def test_another_order_is_an_error(tmp_path):
     clean = whole_clean_labels()
     clean[:4] = [0, 2, 1, 0]
     torch.save(cifar10n(clean), tmp_path / "h.pt")
-    with pytest.raises(ValueError, match="50% of the rows only: another data set"):
+    said = r"h.pt: .* in 2 of 4 rows, the first of them row 1 .*: another data set"
+    with pytest.raises(ValueError, match=said):
         with_human_labels(images, tmp_path / "h.pt", "worst")
-    torch.save(cifar10n(clean[:2]), tmp_path / "h.pt")
-    with pytest.raises(ValueError, match="another order"):
+    torch.save(cifar10n(clean[:1]), tmp_path / "h.pt")
+    with pytest.raises(ValueError, match="3 of 4 rows, the first of them row 1 "):
         with_human_labels(images, tmp_path / "h.pt", "worst")
+
+
+@pytest.mark.parametrize("bad", [-1, 3, 200])
+def test_a_label_that_is_no_class_is_an_error(tmp_path, bad):
+    images = cifar_images(tmp_path / "c", batches=(2,))
+    content = cifar10n(whole_clean_labels())
+    content["worse_label"][10_002] = bad
+    content["worse_label"][30_000] = -7  # of a batch that is not there
+    torch.save(content, tmp_path / "h.pt")
+    said = rf"h.pt: worse_label has the label {bad} in row 10002 .*allowed are 0 to 2"
+    with pytest.raises(ValueError, match=said):
+        with_human_labels(images, tmp_path / "h.pt", "worst")
+    with_human_labels(images, tmp_path / "h.pt", "aggregate")
 
 
 class Attack:

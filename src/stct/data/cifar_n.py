@@ -88,8 +88,8 @@ def with_human_labels(images: ImageSet, path: Path, name: str) -> ImageSet:
     Raises
     ------
     ValueError
-        If the clean labels of the file are not those of the images: another data set
-        or another order.
+        If the clean labels of the file are not those of the images (another data set
+        or another order), or if a human label is not the number of a class.
     """
     sets = read_cifar_n(path)
     if name not in sets:
@@ -101,18 +101,39 @@ def with_human_labels(images: ImageSet, path: Path, name: str) -> ImageSet:
     rows = np.array([int(text) for text in images.ids])
     number = {label: code for code, label in enumerate(classes)}
     codes = np.array([number[label] for label in images.labels])
-    known = rows < len(human.clean)
-    same = np.zeros(len(rows), dtype=bool)
-    same[known] = human.clean[rows[known]] == codes[known]
-    if not same.all():
-        raise ValueError(
-            f"{path}: its clean labels are those of the images in {same.mean():.0%} of "
-            "the rows only: another data set, or another order"
-        )
+    _check_clean(path, human.clean, rows, codes)
+    _check_range(path, name, human.labels, rows, len(classes))
     labels = np.array(classes, dtype=object)[human.labels[rows]]
     rate = float(np.mean(human.labels[rows] != codes))
     note = f"human labels {name!r} of {Path(path).name}, noise rate {rate:.2%}"
     return replace(images, labels=labels, notes=[*images.notes, note])
+
+
+def _check_clean(
+    path: Path, clean: Codes, rows: NDArray[Any], codes: NDArray[Any]
+) -> None:
+    """Refuse a file whose clean labels are not those of the images, row by row."""
+    other = rows >= len(clean)
+    other[~other] = clean[rows[~other]] != codes[~other]
+    if other.any():
+        raise ValueError(
+            f"{path}: its clean labels are not those of the images in {other.sum():,} "
+            f"of {len(rows):,} rows, the first of them row {rows[other][0]} (counting "
+            "from 0): another data set, or another order"
+        )
+
+
+def _check_range(
+    path: Path, name: str, labels: Codes, rows: NDArray[Any], num_classes: int
+) -> None:
+    """Refuse numbers that are no class; -1 would be the last one."""
+    used = labels[rows]
+    bad = (used < 0) | (used >= num_classes)
+    if bad.any():
+        raise ValueError(
+            f"{path}: {SETS[name]} has the label {used[bad][0]} in row {rows[bad][0]} "
+            f"(counting from 0); allowed are 0 to {num_classes - 1}"
+        )
 
 
 def _content(path: Path) -> dict[str, Any]:
