@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import noise
+from stct.bench.averages import average
 from stct.bench.battery import make_cases, run
 from stct.bench.inputs import Subject, read_subject
 from stct.bench.methods import METHODS
-from stct.bench.results import average, table_lines
+from stct.bench.results import table_lines
 
 NOISES = [f"symmetric:{rate}" for rate in (0.2, 0.5, 0.8, 0.9)]
 NOISES += ["asymmetric:0.2", "asymmetric:0.4"]

@@ -16,9 +16,10 @@ from command import assert_error, stct
 from sklearn.datasets import load_digits
 from sklearn.metrics import f1_score
 
-from stct.bench import battery, results
+from stct.bench import averages, battery, results
 from stct.bench.measure import measure
 from stct.bench.methods import METHODS, TITLES
+from stct.bench.plot import plot
 from stct.cli import main
 
 BENCHMARK = Path(__file__).parent.parent / "benchmarks" / "correct.py"
@@ -215,6 +216,40 @@ def test_the_benchmark_of_the_repository_is_the_same_battery():
     assert "x H.T @ H" in done.stdout
 
 
+def score(noise, method, seed, right):
+    return battery.Score(noise, method, seed, 0.5, right, right, right, 2.0, 9.0, "")
+
+
+def test_what_is_asked_for_twice_is_run_once():
+    text = "symmetric:0.5, symmetric:.50,pair:0.2,symmetric:0.5,symmetric-strict:0.5"
+    expected = ["symmetric:0.5", "pair:0.2", "symmetric-strict:0.5"]
+    assert battery.parse_noise(text) == expected
+    assert battery.parse_methods("loo,given,loo") == (["loo", "given"], [])
+
+
+def test_long_names_of_noise_keep_the_columns_apart():
+    long = "labels_of_the_second_annotator"
+    scores = [score(noise, "loo", 0, 0.9) for noise in (long, "pair:0.1")]
+    head, first, second = results.table_lines(averages.average(scores))
+    assert first.startswith(f"{long}  stct loo (default)")
+    assert second.index("stct loo") == first.index("stct loo") == head.index("method")
+
+
+def test_the_plot_tells_how_many_seeds_each_panel_has(tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self))
+    scores = [score("pair:0.1", "loo", seed, 0.9) for seed in range(3)]
+    means = averages.average([*scores, score("rushed", "loo", 0, 0.8)])
+    plot(means, tmp_path / "bench.png", "4 rows")
+    titles = [axis.get_title() for axis in drawn[0].axes]
+    assert titles[:2] == ["pair:0.1, mean of 3 seeds", "rushed"]
+    assert "seconds" in titles
+    assert any("F1" in title for title in titles)
+    assert any("AUROC" in title for title in titles)
+
+
 def test_f1_and_auroc_are_the_textbook_ones():
     rng = np.random.default_rng(0)
     truth, given, labels = (rng.integers(0, 3, 200) for _ in range(3))
@@ -247,6 +282,6 @@ def test_a_method_that_fails_is_a_row_that_says_why(monkeypatch):
         *("pair:0.1", "knn", 0, 0.1),
         *(math.nan, math.nan, math.nan, math.nan, math.nan, done.failure),
     )
-    (mean,) = results.average([score])
+    (mean,) = averages.average([score])
     assert mean.n == 0
     assert "failed" in results.table_lines([mean])[1]

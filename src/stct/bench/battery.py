@@ -52,12 +52,22 @@ def parse_noise(text: str) -> list[str]:
             good = False
         if not good:
             raise ValueError(f"--noise: {name!r} needs a rate from 0 to 1: {kind}:0.4")
-    return names
+    return _once(names)
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    """Drop what says the same again (0.5, .50): it would count as another seed."""
+    first: dict[tuple[str, float], str] = {}
+    for name in names:
+        kind, _, rate = name.partition(":")
+        first.setdefault((kind, float(rate)), name)
+    return list(first.values())
 
 
 def parse_methods(text: str | None) -> tuple[list[str], list[str]]:
     """Give the methods to run, and notes; without a list, all that are installed."""
     names = list(METHODS) if text is None else [n.strip() for n in text.split(",")]
+    names = list(dict.fromkeys(names))
     for name in names:
         if name not in METHODS:
             raise ValueError(f"--methods: no {name!r}; there are {', '.join(METHODS)}")

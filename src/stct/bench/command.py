@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stct.bench import battery
+from stct.bench.averages import average
 from stct.bench.inputs import read_subject
-from stct.bench.results import average, table_lines, write_bench
+from stct.bench.results import table_lines, write_bench
 from stct.data.noising import read_flips
 from stct.data.outputs import check_folder, whole_folder
 
