@@ -83,8 +83,14 @@ def test_what_does_not_arrive_leaves_nothing(
     tmp_path, address, published, home, message
 ):
     with pytest.raises(ValueError, match=message):
-        download_cifar("cifar10", tmp_path / "new", home=home.format(address))
+        download_cifar("cifar10", tmp_path / "a" / "b", home=home.format(address))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_above_are_made_too(tmp_path, address, published):
+    path = download_cifar("cifar10", tmp_path / "a" / "b", home=address)
+    assert path == tmp_path / "a" / "b" / FILE
+    assert path.read_bytes() == CONTENT
 
 
 def test_another_file_is_not_replaced(tmp_path, address, published):

@@ -1,6 +1,7 @@
 """Frozen encoders: right pixels into the network, right features out, kept on disk."""
 
 import json
+import logging
 import subprocess
 import sys
 
@@ -166,6 +167,28 @@ def test_models_that_cannot_be_used(tmp_path):
     torch.save({}, tmp_path / "cut" / "pytorch_model.bin")  # a pickle
     with pytest.raises(ValueError, match="not loaded"):
         load_encoder(f"hf:{tmp_path / 'cut'}")
+
+
+def test_what_the_hub_tries_again_is_not_shown(monkeypatch):
+    """Its retries are warnings; the one line at the end says what went wrong."""
+    import transformers
+
+    hub = logging.getLogger("huggingface_hub")
+    before, shown = hub.level, []
+    handler = logging.Handler()
+    handler.emit = shown.append
+    hub.addHandler(handler)
+
+    def offline(*_, **__):
+        logging.getLogger("huggingface_hub.utils._http").warning("Retrying in 1s")
+        raise OSError("no network")
+
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", offline)
+    with pytest.raises(ValueError, match=r"hf:some/model: not loaded.*no network"):
+        load_encoder("hf:some/model")
+    hub.removeHandler(handler)
+    assert shown == []
+    assert hub.level == before
 
 
 def test_a_model_with_weights_missing_is_refused(tmp_path):

@@ -27,8 +27,8 @@ def download_cifar(
     name : {"cifar10", "cifar100"}
         The data set.
     folder : Path
-        Made if its parent is there. A file that is already in it with the right MD5
-        is not downloaded again; one with another MD5 is not replaced.
+        Made if needed, with the folders above it. A file that is already in it with
+        the right MD5 is not downloaded again; one with another MD5 is not replaced.
     home : str, optional
         Where the file is on the network; the page of the authors by default.
     progress : callable, optional
@@ -46,14 +46,13 @@ def download_cifar(
     if target.exists():
         _check_existing(target, md5)
         return target
-    new = not folder.exists()
-    if new:
-        folder.mkdir()
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         _retrieve(address, folder, file, md5, progress)
     except BaseException:
-        if new:
-            folder.rmdir()
+        for path in new:  # the deepest first
+            path.rmdir()
         raise
     return target
 

@@ -4,6 +4,7 @@ Only safetensors weights are read. torchvision is not needed: the images are pre
 by `Preprocess` with the settings of the model's own image processor.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,17 +122,21 @@ def _processor_config(name: str) -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep transformers' reports and bars off the screen."""
+    """Keep transformers' reports and bars, and the hub's retries, off the screen."""
     from transformers.utils import logging as untyped
 
-    logging: Any = untyped
-    level = logging.get_verbosity()
-    bars = logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    reports: Any = untyped
+    level = reports.get_verbosity()
+    bars = reports.is_progress_bar_enabled()
+    hub = logging.getLogger("huggingface_hub")
+    hub_level = hub.level
+    reports.set_verbosity_error()
+    reports.disable_progress_bar()
+    hub.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        hub.setLevel(hub_level)
+        reports.set_verbosity(level)
         if bars:
-            logging.enable_progress_bar()
+            reports.enable_progress_bar()
