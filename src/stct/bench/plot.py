@@ -35,9 +35,9 @@ def plot(means: Sequence[Mean], path: Path, what: str) -> None:
     size = (width, 0.9 + (rows + 1) * height)
     figure = Figure(figsize=size, dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    above, below = figure.subfigures(
-        2, 1, height_ratios=[rows * height + 0.7, height + 0.2]
-    )
+    ratios = [rows * height + 0.7, height + 0.2]
+    parts: Any = figure.subfigures(2, 1, height_ratios=ratios)
+    above, below = parts
     axes = above.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for axis in axes[len(noises) :]:
         axis.set_visible(False)
