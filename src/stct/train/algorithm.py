@@ -8,6 +8,7 @@ the encoder with the labels that can be trusted. No argument for the truth exist
 
 from collections.abc import Iterator
 from copy import deepcopy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,11 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from stct.estimator import LabelCorrector
+from stct.report.neighbours import take
 from stct.train import srl
 from stct.train.config import Config
 from stct.train.images import Images
-from stct.train.inference import embed, predict
+from stct.train.inference import embedded, predict
 from stct.train.pretrain import simclr
 from stct.train.selection import neighbor_labels, select_clean
 from stct.train.state import State, Watch
@@ -42,11 +44,13 @@ def rounds(
     seed: int,
     fabric: Fabric,
     watch: Watch,
+    shards: Path | None = None,
 ) -> Iterator[Round]:
     """Yield after each round; the caller logs, evaluates, saves.
 
     ``given`` (n,) holds noisy labels 0 .. C - 1, and -1 where there is none. ``state``
-    says where to go on, and changes. ``watch`` is called after every step.
+    says where to go on, and changes. ``watch`` is called after every step. ``shards``
+    is the folder through which several processes hand embeddings to the corrector.
     """
     hidden = validation_rows(given, config, seed)
     if state.phase == "pretrain":
@@ -54,7 +58,9 @@ def rounds(
         state.enter("srl", 1)
     while state.round <= config.num_rounds:
         if state.step == 0:
-            _correct_and_select(state, images, given, hidden, config, seed, fabric)
+            _correct_and_select(
+                state, images, given, hidden, config, seed, fabric, shards
+            )
         srl.train(state, images, config, seed=seed, fabric=fabric, watch=watch)
         assert state.labels is not None
         assert state.clean is not None
@@ -77,19 +83,20 @@ def _correct_and_select(
     config: Config,
     seed: int,
     fabric: Fabric,
+    shards: Path | None,
 ) -> None:
     """NMC and Eq. (10): set this round's labels and trusted rows."""
     if not config.srl.enabled:
         if state.round > 1:  # NMC sees the encoder of SimCLR only: nothing is new
             return
         state.frozen = deepcopy(state.network)
-    H = embed(state.network, images, fabric)  # (n, d)
     found, clean = Corrected(given, None, None), None
-    if fabric.global_rank == 0:
-        if config.correct.enabled:
-            found = correct(H, given, state, config, seed)
-        clean = trusted_rows(H, found.labels, config, state.round, fabric)
-        clean[hidden] = False
+    with embedded(state.network, images, fabric, shards) as H:  # (n, d)
+        if fabric.global_rank == 0:
+            if config.correct.enabled:
+                found = correct(H, given, state, config, seed)
+            clean = trusted_rows(H, found.labels, config, state.round, fabric)
+            clean[hidden] = False
     (state.labels, state.soft, state.annotator), state.clean = fabric.broadcast(
         (found, clean)
     )
@@ -104,7 +111,7 @@ class Corrected(NamedTuple):
 
 
 def correct(
-    H: NDArray[np.float32],
+    H: Any,
     given: NDArray[np.intp],
     state: State,
     config: Config,
@@ -140,12 +147,13 @@ def starting_labels(
 
 
 def fit_corrector(
-    H: NDArray[np.float32], y: Any, state: State, config: Config, seed: int
+    H: Any, y: Any, state: State, config: Config, seed: int
 ) -> LabelCorrector:
     """NMC on embeddings H (n, d) and labels of any type, None where missing.
 
-    The annotator does not change from round to round, the features do: noise that
-    an earlier round has found is not put down to the features later.
+    H is an array or shards. The annotator does not change from round to round, the
+    features do: noise that an earlier round has found is not put down to the features
+    later.
     """
     settings = config.correct
     corrector = LabelCorrector(
@@ -160,7 +168,7 @@ def fit_corrector(
 
 
 def trusted_rows(
-    H: NDArray[np.float32],
+    H: Any,
     labels: NDArray[np.intp],
     config: Config,
     round_number: int,
@@ -174,7 +182,7 @@ def trusted_rows(
         return clean
     settings = config.select
     Y_p = neighbor_labels(  # noqa: N806
-        H[known],
+        take(H, known),
         labels[known],
         int(labels.max()) + 1,
         settings.num_neighbors,

@@ -14,10 +14,8 @@ from stct.data.images import read_images
 from stct.data.outputs import SUMMARY, whole_file
 from stct.labels import encode
 from stct.train.images import Images
-from stct.train.inference import predict
-from stct.train.model_file import (
-    load_model,
-)
+from stct.train.inference import embedded, predict
+from stct.train.model_file import load_model
 from stct.train.request import (
     Request,
     about_model,
@@ -33,11 +31,9 @@ from stct.train.request import (
 )
 from stct.train.results import finish, read_summary
 from stct.train.runs import Run
-from stct.train.training import (
-    Show,
-    make_fabric,
-    train,
-)
+from stct.train.training import Show, leave_processes, make_fabric, train
+
+_SHARDS = ".embeddings"  # in the run directory, while labels are corrected
 
 
 def run_training(
@@ -46,12 +42,15 @@ def run_training(
     """Start a run, or with ``request`` None go on with it; give its summary."""
     fabric = make_fabric()
     if request is None and (folder / SUMMARY).is_file():
-        return read_summary(folder)
+        leave_processes()
+        return read_summary(folder) if fabric.global_rank == 0 else {}
     with ExitStack() as stack:
         run = None
         if fabric.global_rank == 0 and request is None:
             run = stack.enter_context(Run.open(folder))
-        return _run(folder, request, run, stack, fabric, show, save_every)
+        summary = _run(folder, request, run, stack, fabric, show, save_every)
+    leave_processes()
+    return summary
 
 
 def _run(
@@ -85,12 +84,19 @@ def _run(
         fabric=fabric,
         show=show,
         run=run,
+        shards=folder / _SHARDS,
         resume_from=folder if resumed else None,
         save_every=save_every,
         about=about_model(request, data, encoded),
     )
     seconds = time.perf_counter() - started
-    summary = finish(run, request, data, encoded, trained, fabric, seconds)
+    with embedded(
+        trained.state.frozen or trained.state.network,
+        trained.images,
+        fabric,
+        folder / _SHARDS,
+    ) as H:  # noqa: N806
+        summary = finish(run, request, data, encoded, trained, H, seconds)
     fabric.barrier()
     return summary
 

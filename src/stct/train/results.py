@@ -8,9 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric import Fabric
-from numpy.typing import NDArray
-
 from stct.data.images import ImageSet, LazyImages
 from stct.data.inputs import Inputs
 from stct.data.outputs import SUMMARY, WRITTEN_BY
@@ -20,7 +17,6 @@ from stct.data.tables import Table
 from stct.labels import EncodedLabels
 from stct.report import REPORT_FILES, write_report
 from stct.train.algorithm import fit_corrector, starting_labels
-from stct.train.inference import embed
 from stct.train.model_file import MODEL, save_model
 from stct.train.request import Request, about_model, given_labels
 from stct.train.runs import Run
@@ -46,12 +42,14 @@ def finish(
     data: ImageSet,
     encoded: EncodedLabels,
     trained: Trained,
-    fabric: Fabric,
+    H: Any,  # noqa: N803
     seconds: float,
 ) -> dict[str, Any]:
-    """Correct the labels a last time and write what the run gave; summary last."""
+    """Correct the labels a last time and write what the run gave; summary last.
+
+    H (n, d) are the embeddings, an array or shards.
+    """
     state, config = trained.state, request.config
-    H = embed(state.frozen or state.network, trained.images, fabric)  # noqa: N806
     if run is None:
         return {}
     save_model(run.folder / MODEL, state.network, about_model(request, data, encoded))
@@ -86,7 +84,7 @@ def finish(
     return summary
 
 
-def _inputs(data: ImageSet, request: Request, H: NDArray[Any]) -> Inputs:  # noqa: N803
+def _inputs(data: ImageSet, request: Request, H: Any) -> Inputs:  # noqa: N803
     """Give the rows as the writer of results takes them."""
     labels = given_labels(data)
     if data.table is not None:
@@ -127,7 +125,7 @@ def _write_given(folder: Path, inputs: Inputs, seconds: float) -> dict[str, Any]
 def _write_report(
     folder: Path,
     data: ImageSet,
-    H: NDArray[Any],  # noqa: N803
+    H: Any,  # noqa: N803
     run: Run,
     title: str,
 ) -> None:

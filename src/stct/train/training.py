@@ -8,12 +8,14 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
 from numpy.typing import NDArray
 from torch import nn
 
@@ -28,6 +30,7 @@ from stct.train.runs import Run, load_checkpoint
 from stct.train.state import State, Step, generator_at
 
 _LOG_EVERY = 10  # steps
+_PATIENCE = timedelta(days=1)  # of all processes while the first one corrects
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +82,17 @@ def make_fabric() -> Fabric:
         accelerator="auto",
         devices=local,
         num_nodes=int(os.environ["WORLD_SIZE"]) // local,
-        strategy="ddp_find_unused_parameters_true",
+        strategy=DDPStrategy(find_unused_parameters=True, timeout=_PATIENCE),
         precision=precision,
     )
     fabric.launch()
     return fabric
+
+
+def leave_processes() -> None:
+    """Part from the other processes; one that just ends can take others with it."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def check_classes(encoded: EncodedLabels) -> None:
@@ -103,11 +112,14 @@ def train(
     fabric: Fabric,
     show: Show,
     run: Run | None = None,
+    shards: Path | None = None,
     resume_from: Path | None = None,
     save_every: float = 60.0,
     about: About | None = None,
 ) -> Trained:
     """Run Algorithm 1 to its end. ``run`` is for the first process only.
+
+    ``shards`` is where several processes leave embeddings for the corrector.
 
     With ``run`` and ``about``, the encoder that SimCLR gave is kept as a model file.
     """
@@ -130,6 +142,7 @@ def train(
         seed=task.seed,
         fabric=fabric,
         watch=watcher.step,
+        shards=shards,
     ):
         history.append(watcher.round(finished))
     return Trained(state, images, history)
