@@ -1,6 +1,9 @@
 """Rows in files give what an array gives, bit for bit, however they are stored."""
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from stct import LabelCorrector, blocks, engine, given_labels, nmc
-from stct.data.shards import open_folder, open_npy, open_parquet
+from stct.data import embeddings
+from stct.data.row_groups import open_parquet
+from stct.data.shards import open_folder, open_npy
 from stct.rows import from_memory_map
 
 
@@ -165,3 +170,109 @@ def test_rows_that_were_sent_notice_a_new_file(tmp_path):
     path.unlink()
     np.save(path, np.ones((50, 3), np.float32))
     np.testing.assert_array_equal(pickle.loads(rows)[0:50], np.ones((50, 3)))
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_rows_are_found_from_another_folder(tmp_path, monkeypatch, kind):
+    """A cluster that was started elsewhere has another current folder."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "e").mkdir()
+    np.save(tmp_path / "e" / "p0.npy", X)
+    if kind == "parquet":
+        parquet_file(tmp_path / "e" / "p0.parquet")
+        (tmp_path / "e" / "p0.npy").unlink()
+    monkeypatch.chdir(tmp_path)
+    sent = pickle.dumps(open_folder(Path("e"), column=None, id_column=None)[0])
+    monkeypatch.chdir("elsewhere")
+    np.testing.assert_array_equal(pickle.loads(sent)[5:9], X[5:9])
+
+
+MANY_SHARDS = """
+import resource, sys
+from pathlib import Path
+from stct.data.shards import open_folder
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+rows, _ = open_folder(Path(sys.argv[1]), column=None, id_column=None)
+print(sum(float(rows[i : i + 7].sum()) for _ in range(2) for i in range(0, 300, 7)))
+"""
+
+
+def test_more_shards_than_files_may_be_open(tmp_path):
+    for number in range(300):
+        np.save(tmp_path / f"s{number}.npy", np.full((1, 2), 0.5, np.float32))
+    command = [sys.executable, "-c", MANY_SHARDS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("600.0\n", "")
+
+
+NAMES = {
+    "row numbers": (["rows-0", "rows-5000"], None),
+    "a later start": (["shard5", "shard6"], None),
+    "a date": (["emb-20240105"], None),
+    "a time": (["emb-0", "emb-1700000000"], None),
+    "no digit to some": (["a²", "a1"], None),
+    "every other": (["s0", "s2", "s4", "s6"], None),
+    "a gap": (["s0", "s1", "s3"], "shard 2 is missing"),
+    "a gap from 1": (["s1", "s3"], "shard 2 is missing"),
+    "the first, of three": (["s-1-of-3", "s-2-of-3"], "shard 0 or 3 is missing"),
+    "the last, of three": (["s-0-of-3", "s-1-of-3"], "shard 2 is missing"),
+    "the last, from 1": (["s-1-of-3", "s-3-of-3"], "shard 2 is missing"),
+    "of very many": (["s-0-of-999999999999"], "1 of 999999999999 files"),
+}
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_numbers_in_names_count_shards_only_where_they_do(tmp_path, case):
+    names, problem = NAMES[case]
+    for name in names:
+        np.save(tmp_path / f"{name}.npy", X[:1])
+    if problem is None:
+        rows, _ = open_folder(tmp_path, column=None, id_column=None)
+        assert len(rows) == len(names)
+        return
+    with pytest.raises(ValueError, match=problem):
+        open_folder(tmp_path, column=None, id_column=None)
+
+
+def columns_file(path, **columns):
+    pq.write_table(pa.table({k: np.float32(v) for k, v in columns.items()}), path)
+
+
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ({"b": [3], "a": [4]}, "b.parquet: column 'b' where a.parquet has 'a'"),
+        ({"a": [3], "c": [4]}, "b.parquet: column 'c' where a.parquet has 'b'"),
+        ({"a": [3]}, "b.parquet: 1 columns of numbers, but a.parquet has 2"),
+    ],
+)
+def test_files_with_other_columns_are_not_mixed(tmp_path, second, problem):
+    columns_file(tmp_path / "a.parquet", a=[1], b=[2])
+    columns_file(tmp_path / "b.parquet", **second)
+    with pytest.raises(ValueError, match=problem):
+        open_folder(tmp_path, column=None, id_column=None)
+
+
+def test_list_columns_of_two_names_are_not_mixed(tmp_path):
+    for name in ("a", "b"):
+        lists = pa.FixedSizeListArray.from_arrays(X.ravel(), X.shape[1])
+        pq.write_table(
+            pa.table({f"vector_{name}": lists}), tmp_path / f"{name}.parquet"
+        )
+    with pytest.raises(ValueError, match="'vector_b' where a.parquet has 'vector_a'"):
+        open_folder(tmp_path, column=None, id_column=None)
+
+
+def test_a_large_file_of_float16_stays_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(embeddings, "_MEMORY_MAP_FROM", 1000)
+    half = X.astype(np.float16)
+    np.save(tmp_path / "e.npy", half)
+    values = embeddings.read_embeddings(tmp_path / "e.npy").values
+    assert isinstance(values, np.memmap)
+    got, expected = (
+        LabelCorrector().fit(rows, Y) for rows in (values, half.astype(np.float32))
+    )
+    np.testing.assert_array_equal(
+        got.label_distributions_, expected.label_distributions_
+    )

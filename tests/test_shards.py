@@ -84,6 +84,28 @@ def pickled(folder):
     return "part-1-of-3.npy", "pickle"
 
 
+def longdouble(folder):
+    shard(folder, 0, X[:20].astype(np.longdouble))
+    return "part-0-of-3.npy: a shard is a 2-d array of float16, float32 or float64"
+
+
+def folder_beside_files(folder):
+    (folder / "e" / "more").mkdir()
+    return "e: has a folder in it (more); all shards must be files of one folder"
+
+
+def folders_only(folder):
+    (folder / "e").rename(folder / "year=2024")
+    (folder / "e").mkdir()
+    (folder / "year=2024").rename(folder / "e" / "year=2024")
+    return "e: has a folder in it (year=2024)"
+
+
+def no_folder(folder):
+    (folder / "e").rename(folder / "f")
+    return "e: No such file or folder"
+
+
 def ids_out_of_order(folder):
     for path in (folder / "e").iterdir():
         path.unlink()
@@ -107,6 +129,10 @@ def ids_out_of_order(folder):
         mixed,
         too_few,
         pickled,
+        longdouble,
+        folder_beside_files,
+        folders_only,
+        no_folder,
         ids_out_of_order,
     ],
 )

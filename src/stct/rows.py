@@ -32,55 +32,37 @@ class NpyPart:
     """All rows of one .npy file, through a memory map."""
 
     def __init__(self, path: Path, shape: tuple[int, int], dtype: Any, offset: int):
-        self.name = str(path)
+        self.name = str(path.absolute())  # a worker has another current folder
         self.num_rows = shape[0]
         self.first_row = 0
         self._shape, self._dtype, self._offset = shape, np.dtype(dtype), offset
-        self._map: Array | None = None
-        self._was_sent = False
 
     def read(self, start: int, stop: int) -> Array:
         """Rows start:stop, (t, d), and the system is told to read on."""
-        if self._map is None:
-            self._map = self._open()
+        now = Path(self.name).stat()
+        version = now.st_mtime_ns, now.st_size
+        rows = _map_file(self.name, self._shape, self._dtype, self._offset, version)
         row = self._dtype.itemsize * self._shape[1]
         size = (stop - start) * row
         begin = self._offset % mmap.ALLOCATIONGRANULARITY + stop * row
         begin -= begin % mmap.PAGESIZE
-        file_map: Any = self._map.base
+        file_map: Any = rows.base
         if hasattr(file_map, "madvise") and begin + 4 * size < len(file_map):
             file_map.madvise(mmap.MADV_WILLNEED, begin, 4 * size)
-        return np.asarray(self._map[start:stop])
-
-    def _open(self) -> Array:
-        # A worker is sent the same rows with every task: it keeps a few maps open,
-        # because the pages of a new one have to be found again.
-        if not self._was_sent:
-            return _map_file(self.name, self._shape, self._dtype, self._offset)
-        now = Path(self.name).stat()
-        version = now.st_mtime_ns, now.st_size
-        return _kept_map(self.name, self._shape, self._dtype, self._offset, version)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Send where the file is, not what is in it."""
-        return {**self.__dict__, "_map": None, "_was_sent": True}
+        return np.asarray(rows[start:stop])
 
 
+# Maps are kept because the pages of a new one have to be found again: by a worker, too,
+# which is sent the same rows with every task. Not all: each is an open file.
+@lru_cache(maxsize=64)
 def _map_file(
-    name: str, shape: tuple[int, int], dtype: np.dtype[Any], offset: int
-) -> Array:
-    return np.memmap(name, mode="r", dtype=dtype, offset=offset, shape=shape)
-
-
-@lru_cache(maxsize=4)
-def _kept_map(
     name: str,
     shape: tuple[int, int],
     dtype: np.dtype[Any],
     offset: int,
     version: tuple[int, int],  # of the file: another one is another map
 ) -> Array:
-    return _map_file(name, shape, dtype, offset)
+    return np.memmap(name, mode="r", dtype=dtype, offset=offset, shape=shape)
 
 
 class FileRows:

@@ -1,7 +1,6 @@
 """Embeddings from .npy, .npz or .parquet files, or from a list column of the table.
 
 Large .npy and .parquet files and folders of them stay on disk (`stct.data.shards`).
-
 Nothing here ever unpickles: an array of Python objects is an error.
 """
 
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from stct.data.columns import check_ids, ids_as_text, name_a_few, read_ids
 from stct.data.list_columns import column_of_lists, from_arrow_lists, is_list
-from stct.data.shards import open_folder, open_parquet
+from stct.data.row_groups import open_parquet
+from stct.data.shards import open_folder
 from stct.data.tables import Table, read_table, require_column
 from stct.rows import FileRows
 
@@ -86,6 +86,8 @@ def read_embeddings(
     """
     reader = _READERS.get(path.suffix.lower())
     values: Any
+    if not path.exists():
+        raise ValueError(f"{path}: No such file or folder")
     if path.is_dir():
         values, ids = open_folder(path, column=column, id_column=id_column)
     elif reader is None:
@@ -101,9 +103,9 @@ def read_embeddings(
         if len(ids) != len(values):
             raise ValueError(f"{path}: {len(ids)} ids for {len(values)} embeddings")
         check_ids(ids, str(path))
-    # What is read as it is needed is checked when it is read.
-    in_files = isinstance(values, FileRows)
-    return Embeddings(values if in_files else _checked(values, str(path)), ids)
+    if not isinstance(values, FileRows):  # those are checked when they are read
+        values = _checked(values, str(path))
+    return Embeddings(values, ids)
 
 
 def align(
@@ -265,7 +267,7 @@ def _read_parquet(
 
 
 def _checked(values: Array, where: str) -> Array:
-    """Check shape, type and finite values; give 32- or 64-bit floats."""
+    """Check shape, type and finite values; give floats, as wide as can be used."""
     if values.dtype.kind not in "fiub":
         raise ValueError(f"{where}: embeddings must be numbers, got {_kind(values)}")
     if values.ndim != 2 or (values.shape[1] == 0 and len(values)):
@@ -273,7 +275,9 @@ def _checked(values: Array, where: str) -> Array:
             f"{where}: embeddings must be 2-d, one row of numbers for each row of the "
             f"table, got {_kind(values)}"
         )
-    if values.dtype not in (np.float32, np.float64):
+    # A mapped file of float16 is widened where it is read.
+    is_mapped = isinstance(values, np.memmap) and values.dtype == np.float16
+    if values.dtype not in (np.float32, np.float64) and not is_mapped:
         small = values.dtype.itemsize <= 2
         values = values.astype(np.float32 if small else np.float64)
     bad: list[int] = []
