@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import psutil
@@ -152,13 +153,20 @@ def folder(tmp_path):
     return tmp_path
 
 
-def correct(folder, *more):
-    return stct("correct", "t.csv", "--embeddings", "e.npy", *more, cwd=folder)
+def correct(folder, *more, embeddings="e.npy"):
+    return stct("correct", "t.csv", "--embeddings", embeddings, *more, cwd=folder)
 
 
-def test_the_command_on_a_running_cluster_writes_the_same_files(cluster, folder):
+@pytest.mark.parametrize("embeddings", ["e.npy", "shards"])
+def test_the_command_on_a_running_cluster_writes_the_same_files(
+    cluster, folder, embeddings
+):
+    """The cluster runs in another folder: shards are found all the same."""
+    (folder / "shards").mkdir()
+    np.save(folder / "shards" / "p0.npy", np.load(folder / "e.npy"))
     address = ray.get_runtime_context().gcs_address
-    done = correct(folder, "-o", "a", "--engine", "ray", "--ray-address", address)
+    there = ["-o", "a", "--engine", "ray", "--ray-address", address]
+    done = correct(folder, *there, embeddings=embeddings)
     assert done.returncode == 0, done.stderr
     assert correct(folder, "-o", "b").returncode == 0
     for name in ("labels.csv", "patch.csv", "soft_labels.npz"):
@@ -176,6 +184,15 @@ def test_the_command_on_a_running_cluster_writes_the_same_files(cluster, folder)
 def test_a_cluster_that_is_not_there_is_one_line(folder, more, fragment):
     assert_error(correct(folder, "-o", "out", *more), fragment)
     assert not (folder / "out").exists()
+
+
+def test_a_server_that_is_not_ray_is_one_line(folder):
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_port}"
+        done = correct(folder, "--engine", "ray", "--ray-address", address)
+        server.shutdown()
+    assert_error(done, f"Ray at {address} cannot be reached: what answers there")
 
 
 # The real command, but for what happens on the workers.

@@ -7,6 +7,7 @@ unit's sums do not depend on who adds them, the result has the same bits.
 
 import os
 import socket
+import subprocess
 import sys
 import warnings
 from collections import deque
@@ -20,6 +21,7 @@ from stct.blocks import TILE, single_blas_thread
 from stct.engine import UNIT, Array, Computed, Parts, add
 
 RETRIES = 5  # of a unit whose worker died
+_PATIENCE = 30  # seconds for a cluster to answer; one or two are usual
 _AHEAD = 32  # units in flight: bounds the sums that wait for their turn
 _LESS_MEMORY = (
     "give Ray fewer workers on each machine ('ray start --num-cpus') or machines with "
@@ -179,16 +181,30 @@ class RayRows:
 
 
 def _check_reachable(address: str) -> None:
-    """Knock before Ray does: it would knock for minutes."""
-    if address in ("auto", "local") or "://" in address:
-        return
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        raise ValueError(f"a Ray address is auto or host:port, got {address!r}")
+    """Knock before Ray does: it would knock for minutes, and tell of every knock."""
+    if address not in ("auto", "local") and "://" not in address:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ValueError(f"a Ray address is auto or host:port, got {address!r}")
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except (OSError, OverflowError) as error:
+            raise ValueError(f"Ray at {address} cannot be reached: {error}") from error
+    # Whoever answers need not be Ray. A process of its own can be ended in time.
+    knock = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    command = [sys.executable, "-c", knock, address]
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, OverflowError) as error:
-        raise ValueError(f"Ray at {address} cannot be reached: {error}") from error
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(
+            f"Ray at {address} cannot be reached: what answers there does not speak "
+            f"as Ray does, for {_PATIENCE} seconds"
+        ) from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or ["it ended without a word"]
+        raise ValueError(f"Ray at {address} cannot be reached: {said[-1]}")
 
 
 def _sum_unit(function: Callable[[slice], Parts], start: int, stop: int) -> list[Any]:
