@@ -102,7 +102,7 @@ def decode_label(text: str, *, text_only: bool) -> Any:
     return Absent.ABSENT if value == {} else value
 
 
-@lru_cache(maxsize=4096)  # a label comes in many rows
+@lru_cache(maxsize=2**14)  # rows are many, labels few
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)

@@ -13,6 +13,7 @@ from stct.checks import check_classes
 from stct.correction import Progress
 from stct.data.columns import (
     as_targets,
+    is_missing,
     label_key,
     read_ids,
     read_labels,
@@ -63,8 +64,15 @@ class Inputs:
     @cached_property
     def overruled(self) -> NDArray[np.bool_]:
         """Rows whose label a person replaced by another one, (n,)."""
-        pairs = zip(self.labels, self.known, strict=True)
-        return np.array([label_key(a) != label_key(b) for a, b in pairs], dtype=bool)
+        replaced = np.zeros(len(self.labels), dtype=bool)
+        for row, label in self.decisions.items():
+            replaced[row] = label_key(label) != label_key(self.labels[row])
+        return replaced
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Rows without a label in the table, (n,)."""
+        return np.array([is_missing(label) for label in self.labels], dtype=bool)
 
 
 def read_inputs(

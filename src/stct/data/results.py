@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.arrays import write_arrays
-from stct.data.columns import encode_label, is_missing, is_text_column
+from stct.data.columns import encode_label, is_text_column
 from stct.data.inputs import Inputs
 from stct.data.outputs import SUMMARY
 from stct.data.patches import make_patch
@@ -60,8 +60,7 @@ def corrected_labels(inputs: Inputs, corrector: "LabelCorrector") -> list[Any]:
 
 def row_actions(inputs: Inputs, corrector: "LabelCorrector") -> NDArray[np.str_]:
     """Give the actions, with a person's changes counted as changes, (n,)."""
-    missing = np.array([is_missing(label) for label in inputs.labels], dtype=bool)
-    changed = np.where(missing, "fill", "relabel")
+    changed = np.where(inputs.missing, "fill", "relabel")
     return np.where(inputs.overruled, changed, corrector.action_)
 
 
@@ -70,7 +69,8 @@ def _labels_table(
 ) -> tuple[Table, list[str]]:
     """Make the table of labels: ours first, then the caller's other columns."""
     table, name = inputs.table, inputs.label_column
-    given = [None if is_missing(label) else label for label in inputs.labels]
+    rows = zip(inputs.labels, inputs.missing.tolist(), strict=True)
+    given = [None if missing else label for label, missing in rows]
     id_column = inputs.id_column
     columns: dict[str, Column] = {
         "id": inputs.ids if id_column is None else table.columns[id_column],

@@ -1,17 +1,16 @@
 """summary.json: everything estimated, all settings, versions and digests."""
 
-import hashlib
 import json
 import platform
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import stct
 from stct.data.columns import is_missing, label_key
+from stct.data.digests import describe_input
 from stct.data.inputs import Inputs
 from stct.data.outputs import WRITTEN_BY
 
@@ -30,8 +29,10 @@ def summarise(
     parameters = {**corrector.get_params(), "engine": str(corrector.engine)}
     accuracy = _estimated_accuracy(inputs, corrector)
     done = Counter(actions)
-    before = Counter(label_key(label) for label in inputs.labels)
-    after = Counter(label_key(label) for label in new)
+    given_keys, new_keys = ([label_key(v) for v in x] for x in (inputs.labels, new))
+    before, after = Counter(given_keys), Counter(new_keys)
+    moves = Counter(zip(given_keys, new_keys, strict=True))
+    labels = dict(zip(given_keys + new_keys, inputs.labels + new, strict=True))
     return {
         "written_by": WRITTEN_BY,
         "rows": inputs.table.num_rows,
@@ -41,7 +42,7 @@ def summarise(
         "noise_rate": None if accuracy["before"] is None else 1.0 - accuracy["before"],
         "estimated_accuracy": accuracy,
         "actions": {action: done[action] for action in ACTIONS},
-        "most_common_corrections": _corrections(inputs.labels, new)[:_MOVES_LISTED],
+        "most_common_corrections": _corrections(moves, labels)[:_MOVES_LISTED],
         "class_counts": {
             "before": [before[label_key(c)] for c in classes],
             "after": [after[label_key(c)] for c in classes],
@@ -57,10 +58,7 @@ def summarise(
         "termination_condition": corrector.termination_condition_,
         "label_column": inputs.label_column,
         "id_column": inputs.id_column,
-        "inputs": {
-            kind: {"file": path.name, "sha256": _sha256(path)}
-            for kind, path in inputs.files.items()
-        },
+        "inputs": {kind: describe_input(path) for kind, path in inputs.files.items()},
         "images": inputs.images,
         "versions": _versions(),
         "notes": [*inputs.notes, *corrector.notes_],
@@ -77,9 +75,8 @@ def as_json(summary: dict[str, Any]) -> str:
 def _estimated_accuracy(inputs: Inputs, corrector: "LabelCorrector") -> dict[str, Any]:
     """Give the estimates; a label that a person replaced was wrong before."""
     accuracy = corrector.estimated_accuracy_
-    missing = np.array([is_missing(label) for label in inputs.labels], dtype=bool)
-    known = max(int(np.sum(~missing)), 1)
-    wrong = float(np.sum(inputs.overruled & ~missing)) / known
+    known = max(int(np.sum(~inputs.missing)), 1)
+    wrong = float(np.sum(inputs.overruled & ~inputs.missing)) / known
     return {
         "before": _number(accuracy.before - wrong),
         "after": _number(accuracy.after),
@@ -90,32 +87,20 @@ def _estimated_accuracy(inputs: Inputs, corrector: "LabelCorrector") -> dict[str
     }
 
 
-def _corrections(given: list[Any], new: list[Any]) -> list[dict[str, Any]]:
-    """Count the moves from one label to another, most common first."""
-    pairs = zip(given, new, strict=True)
-    moves = [
-        (a, b) for a, b in pairs if not is_missing(a) and label_key(a) != label_key(b)
-    ]
-    values = {(label_key(a), label_key(b)): (a, b) for a, b in moves}
-    counts = Counter((label_key(a), label_key(b)) for a, b in moves)
-    ordered = sorted(counts, key=lambda move: (-counts[move], move))
+def _corrections(
+    moves: Counter[tuple[str, str]], labels: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """List the moves from one label to another, by their keys, most common first."""
+    changes = [m for m in moves if m[0] != m[1] and not is_missing(labels[m[0]])]
+    changes.sort(key=lambda move: (-moves[move], move))
     return [
-        {"from": values[m][0], "to": values[m][1], "rows": counts[m]} for m in ordered
+        {"from": labels[m[0]], "to": labels[m[1]], "rows": moves[m]} for m in changes
     ]
 
 
 def _number(value: Any) -> float | None:
     """Give a float, or None for what JSON cannot write."""
     return float(value) if np.isfinite(value) else None
-
-
-def _sha256(path: Path) -> str:
-    """Digest of a file, or of the names and digests of the files of a folder."""
-    if path.is_dir():
-        inside = [f"{_sha256(p)}  {p.name}\n" for p in sorted(path.iterdir())]
-        return hashlib.sha256("".join(inside).encode()).hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _versions() -> dict[str, str]:
