@@ -44,6 +44,7 @@ RANK = {
     "many_classes": 4.5,
     "nmc": 5,
     "estimator": 6,
+    "command_cost": 6,
     "plan": 6.5,
     "__init__": 7,
     "data": 8,

@@ -3,9 +3,12 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from command import assert_error, blobs, stct
 
+from stct import plan as planning
 from stct.console import duration, size
 from stct.plan import Problem, make_plan
 
@@ -20,6 +23,7 @@ def test_more_rows_cost_more_and_more_workers_share():
     assert large.seconds > 20 * small.seconds
     assert large.memory > 20 * small.memory
     assert (small.engine, large.input) == ("local", 16 * 4 * 1e8)
+    assert small.command_seconds > small.seconds + 1.0
     many = make_plan(Problem(10**8, 16, 4), workers=1000)
     assert many.engine == "ray"
     assert many.seconds < large.seconds / 10
@@ -27,8 +31,46 @@ def test_more_rows_cost_more_and_more_workers_share():
 
 def test_many_classes_keep_no_matrix():
     plan = make_plan(Problem(10**7, 16, 1000))
-    assert plan.memory < 10**7 * 1000 * 4 / 4
+    assert plan.memory < 10**7 * 1000 * 4 / 2
     assert plan.disk < 10**7 * 1000
+
+
+def test_a_billion_rows_take_the_time_to_read_them():
+    """docs/scale.md: 16 machines, 1 GB a second each, a dozen passes."""
+    plan = make_plan(Problem(10**9, 512, 10), workers=256)
+    assert 11 * 2.048e12 / 16e9 <= plan.seconds < 13 * 2.048e12 / 16e9
+    assert "1 GB a second" in plan.assumed
+    assert not make_plan(Problem(10**5, 16, 4)).assumed
+
+
+def test_too_little_memory_is_not_enough(monkeypatch):
+    monkeypatch.setattr(planning, "available_memory", lambda: 1e9)
+    plan = make_plan(Problem(10**7, 16, 4))
+    assert plan.engine == "ray"
+    assert "of memory are needed and 1 GB are free here" in plan.reason
+    assert "the process that writes the table needs" in plan.reason
+
+
+@pytest.mark.parametrize(("rows", "passes"), [(10**6, 2), (10**7, 16)])
+def test_parquet_is_decoded_in_every_pass(rows, passes):
+    """Each of the passes takes 100 seconds here, all else next to none."""
+    plan = make_plan(Problem(rows, 16, 4, decoding=100.0 / rows))
+    assert 100 * passes <= plan.seconds < 100 * (passes + 1)
+    assert plan.command_seconds >= plan.seconds + 300
+
+
+def test_the_calibration_does_not_grow_with_columns_and_classes(monkeypatch):
+    seen, ridge = [], planning.RidgePath
+
+    def spy(H, *rest, **more):
+        seen.append(H.shape)
+        return ridge(H, *rest, **more)
+
+    monkeypatch.setattr(planning, "RidgePath", spy)
+    wide = planning.measure(Problem(10**6, 4096, 3000))
+    assert max(width for _, width in seen) == planning.MAX_WIDTH
+    narrow = planning.measure(Problem(10**6, 1024, 1000))
+    assert wide.factor > 4 * narrow.factor
 
 
 def test_words():
@@ -37,9 +79,10 @@ def test_words():
         "51.2 MB",
         "2.05 TB",
     ]
-    assert [duration(s) for s in (1.02, 1.5, 600, 36_000)] == [
+    assert [duration(s) for s in (1.02, 1.5, 118, 600, 36_000)] == [
         "1 second",
         "1.5 seconds",
+        "118 seconds",
         "10 minutes",
         "10 hours",
     ]
@@ -53,12 +96,24 @@ def test_the_command(tmp_path):
     np.save(tmp_path / "e.npy", X)
     done = stct("plan", "t.csv", "--embeddings", "e.npy", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for word in ("60 rows x 4 columns, 3 classes", "time", "memory", "disk", "local:"):
+    for word in ("60 rows x 4 columns, 3 classes", "fit", "in all", "memory", "local:"):
         assert word in done.stdout
     sizes = ["--rows", "1e6", "--columns", "8", "--classes", "3", "--json"]
     result = json.loads(stct("plan", *sizes, cwd=tmp_path).stdout)
     assert result["rows"] == 10**6
     assert result["seconds"] > 0
+
+
+@pytest.mark.slow
+def test_the_command_times_the_decoding_of_parquet(tmp_path):
+    X, _, given = blobs()
+    (tmp_path / "t.csv").write_text("\n".join(["label", *map(str, given)]) + "\n")
+    (tmp_path / "e").mkdir()
+    columns = {f"x{i}": column for i, column in enumerate(X.T)}
+    pq.write_table(pa.table(columns), tmp_path / "e" / "p0.parquet")
+    done = stct("plan", "t.csv", "--embeddings", "e", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["decoding"] > 0
 
 
 @pytest.mark.slow

@@ -182,12 +182,15 @@ def show_plan(problem: Any, plan: Any) -> None:
     facts = {
         "data": f"{problem.rows:,} rows x {problem.columns:,} columns, "
         f"{problem.classes:,} classes, {size(plan.input)}",
-        "time": f"about {duration(plan.seconds)} on {plan.workers:,} CPUs",
+        "fit": f"about {duration(plan.seconds)} on {plan.workers:,} CPUs",
+        "in all": f"about {duration(plan.command_seconds)} with table and report",
         "memory": f"about {size(plan.memory)}, and what the system caches of files",
         "disk": f"about {size(plan.disk)} will be written",
         "engine": f"{plan.engine}: {plan.reason}",
     }
-    show_facts("A correction would take (within a factor of two)", facts)
+    if plan.assumed:
+        facts["assumed"] = plan.assumed
+    show_facts("'stct correct' would take (within a factor of two)", facts)
 
 
 def size(num_bytes: float) -> str:
@@ -202,7 +205,7 @@ def size(num_bytes: float) -> str:
 def duration(seconds: float) -> str:
     """Give seconds in a unit that people read."""
     if seconds < 120.0:
-        number = f"{seconds:.2g}"
+        number = f"{seconds:.2g}" if seconds < 99.0 else f"{seconds:.0f}"
         return f"{number} second" if number == "1" else f"{number} seconds"
     if seconds < 7200.0:
         return f"{seconds / 60:.2g} minutes"

@@ -14,6 +14,15 @@ import numpy as np
 
 from stct.blocks import TILE, single_blas_thread
 from stct.choice import MAX_VALIDATION
+from stct.command_cost import (
+    BASE_MEMORY,
+    READ_BYTES,
+    REPORT_READS,
+    START,
+    driver_memory,
+    measure_around,
+)
+from stct.console import size
 from stct.engine import Local
 from stct.estimator import MAX_DENSE
 from stct.forward import MOST_PARAMETERS, ForwardModel
@@ -27,7 +36,8 @@ from stct.score_fit import SAMPLE
 from stct.transition import symmetric_transition
 
 CALIBRATION_ROWS = 2 * TILE
-MAX_NUMBERS = 2**24  # of the calibration rows: few if they are wide
+MAX_NUMBERS = 2**23  # of the calibration rows: few if they are wide
+MAX_WIDTH = 512  # columns and classes of the calibration; what is wider is scaled
 # Counted on the default method: passes over the rows themselves after the first two
 # (Gram matrix and leverages), those of them over rows that teach, passes over (n, C),
 # and evaluations that choose and fit.
@@ -41,6 +51,11 @@ READS = 11  # times that every row is read; rows that teach are read more often
 LONG = 3600.0  # seconds from which more machines are worth their trouble
 
 
+# Of a cluster, and of the disk where only sizes are known; docs/scale.md has it.
+MACHINE_CPUS, MACHINE_MEMORY, DISK_RATE = 16, 64e9, 1e9
+ASSUMED = "machines of 16 CPUs, 64 GB, and 1 GB a second from the disk"
+
+
 class Problem(NamedTuple):
     """How large the data is."""
 
@@ -48,18 +63,21 @@ class Problem(NamedTuple):
     columns: int
     classes: int
     bytes_per_number: int = 4
+    decoding: float = 0.0  # seconds for a row each time it is read, of parquet
 
 
 class Plan(NamedTuple):
     """What to expect."""
 
-    seconds: float
+    seconds: float  # of the fit
+    command_seconds: float  # of all of 'stct correct'
     memory: float  # bytes, beyond what the system caches of files
     input: float  # bytes of the embeddings
     disk: float  # bytes that will be written
     engine: str
     workers: int
     reason: str
+    assumed: str  # of machines that could not be measured
 
 
 class Costs(NamedTuple):
@@ -69,6 +87,7 @@ class Costs(NamedTuple):
     ridge: float  # one fit with its scores
     wide: float  # likelihood and gradient in all columns
     narrow: float  # the same in the score space; with many classes without gradient
+    eigen: float  # once, not for each row: eigenvectors
 
 
 def make_plan(
@@ -82,41 +101,74 @@ def make_plan(
     workers : int, optional
         CPUs of a cluster; those of this machine by default.
     read_rate : float, optional
-        Bytes a second that files are read with; taken into account where the data does
-        not fit into memory, and so is read again in every pass.
+        Bytes a second that files are read with, `DISK_RATE` by default; taken into
+        account where the data does not fit into memory.
     """
     cores = os.cpu_count() or 1
     total = workers or cores
-    n, d, C, size = problem
-    work = _seconds(problem, measure(problem)) * cores / total
-    data = float(n) * d * size
-    if read_rate and data > 0.7 * available_memory() * max(1.0, total / cores):
-        reads = READS + TAUGHT_PASSES / teaching_stride(n, d * C)
-        work = max(work, reads * data / read_rate * cores / total)
-    local = total <= cores
-    seconds_here = work * total / cores
-    if not local:
-        engine, reason = "ray", f"{total} CPUs instead of the {cores} of this machine"
-    elif seconds_here > LONG:
-        engine = "ray"
-        reason = "more than an hour on this machine: a cluster shares the passes"
-    else:
-        engine, reason = "local", "this machine is enough"
-    disk = 90.0 * n + 4.0 * n * (C if n * C <= MAX_DENSE else 2 * TOP)
+    n, d, C = problem[:3]
+    data = float(n) * d * problem.bytes_per_number
+    costs = measure(problem)
+    machines = 1.0 if total <= cores else max(1.0, total / MACHINE_CPUS)
+    memory_there = available_memory() if total <= cores else machines * MACHINE_MEMORY
+    fits = data <= 0.7 * memory_there
+    rate = read_rate or DISK_RATE
+    # What does not fit into memory is read again in every pass, while that works.
+    again = 0.0 if fits else _reads(problem) * data / (rate * machines)
+    work = max(_seconds(problem, costs) * cores / total, again)
+    around = measure_around(d, _time)
+    rest = START + n * (
+        around.row + around.near / cores + REPORT_READS * problem.decoding
+    )
+    rest += 0.0 if fits else REPORT_READS * data / rate
+    kept = C if n * C <= MAX_DENSE else 2 * TOP
+    driver = driver_memory(n, kept)
+    memory = max(driver, BASE_MEMORY + READ_BYTES * n + _memory(problem, total))
+    engine, reason = _choose(work, memory, driver, total, cores)
+    assumed = total > cores or not (fits or read_rate)
     return Plan(
         work,
-        _memory(problem, total),
+        work + rest,
+        memory,
         data,
-        disk,
+        90.0 * n + 4.0 * n * kept,
         engine,
         total,
         reason,
+        ASSUMED if assumed else "",
     )
 
 
+def _choose(
+    seconds: float, memory: float, driver: float, workers: int, cores: int
+) -> tuple[str, str]:
+    """Name the engine, and say why."""
+    free = available_memory()
+    if workers > cores:
+        reason = f"{workers:,} CPUs instead of the {cores} of this machine"
+    elif memory > free:
+        reason = f"{size(memory)} of memory are needed and {size(free)} are free here"
+    elif seconds > LONG:
+        reason = "more than an hour on this machine: a cluster shares the passes"
+    else:
+        return "local", "this machine is enough"
+    held = f"; the process that writes the table needs {size(driver)} alone"
+    return "ray", reason + (held if driver > free else "")
+
+
+def _reads(problem: Problem) -> float:
+    """Count how often every row is read in a fit."""
+    n, d, C = problem[:3]
+    if n * d <= MAX_SORTED:
+        return 2.0  # a check, and then they are sorted in memory
+    if problem.decoding:  # and be it for the few that teach
+        return READS + TAUGHT_PASSES
+    return READS + TAUGHT_PASSES / teaching_stride(n, d * C)
+
+
 def measure(problem: Problem) -> Costs:
-    """Time each kind of pass on random rows of this width."""
-    d, C = problem.columns, problem.classes
+    """Time each kind of pass on random rows of this width, or of one that is quick."""
+    d, C = min(problem.columns, MAX_WIDTH), min(problem.classes, MAX_WIDTH)
     n = max(2 * C, min(CALIBRATION_ROWS, problem.rows, MAX_NUMBERS // max(d, C)))
     generator = np.random.default_rng(0)
     H = generator.normal(size=(n, d)).astype(np.float32)
@@ -126,7 +178,9 @@ def measure(problem: Problem) -> Costs:
     T = symmetric_transition(0.8, C)
     Y, engine = one_hot(given, C), Local()
     with single_blas_thread():
+        start = time.perf_counter()
         path = RidgePath(H, everyone, engine=engine)
+        first = time.perf_counter() - start
         wide = ForwardModel(path.rows, given, nobody, C, offset=Y, engine=engine)
         small = ForwardModel(Y, given, nobody, C, engine=engine)
         zero, identity = np.zeros((d, C)), np.eye(C)
@@ -137,16 +191,18 @@ def measure(problem: Problem) -> Costs:
             return small.sums(identity, T)
 
         eigen = _time(lambda: np.linalg.eigh(H[:d].T @ H[:d])) if d < n else 0.0
-        factor = _time(lambda: RidgePath(H, everyone, engine=engine))
+        factor = min(first, _time(lambda: RidgePath(H, everyone, engine=engine)))
+        wider, more = problem.columns / d, problem.classes / C
         return Costs(
-            max(factor - eigen, 0.5 * factor) / n,
-            _time(lambda: path.fit(Y, given, strength=1.0)) / n,
-            _time(lambda: wide.sums(zero, T, count=False)) / n,
-            _time(narrow) / n,
+            max(factor - eigen, 0.5 * factor) / n * wider**2,
+            _time(lambda: path.fit(Y, given, strength=1.0)) / n * wider * more,
+            _time(lambda: wide.sums(zero, T, count=False)) / n * wider * more,
+            _time(narrow) / n * more**2,
+            eigen * wider**3,
         )
 
 
-def _time(function: Callable[[], object], budget: float = 0.4) -> float:
+def _time(function: Callable[[], object], budget: float = 0.25) -> float:
     """Seconds of one call, the best of those that the budget allows."""
     best, spent = np.inf, 0.0
     while spent < budget:
@@ -159,12 +215,14 @@ def _time(function: Callable[[], object], budget: float = 0.4) -> float:
 
 def _seconds(problem: Problem, costs: Costs) -> float:
     n = problem.rows
+    once = costs.eigen + n * problem.decoding * _reads(problem)
     few = are_few(n, problem.columns)
     factor = costs.factor * (1.0 if few else MANY_ROWS_FACTOR)
     if problem.classes > MANY:
         everywhere = factor + MANY_FITS * costs.ridge + 2 * costs.narrow
         in_sample = MANY_WIDE * costs.wide + MANY_STEPS * costs.narrow
-        return n * everywhere + min(n, SAMPLED // problem.classes) * in_sample
+        sampled = min(n, SAMPLED // problem.classes)
+        return once + n * everywhere + sampled * in_sample
     taught = TAUGHT_PASSES / teaching_stride(n, problem.columns * problem.classes)
     everywhere = (
         factor
@@ -176,12 +234,12 @@ def _seconds(problem: Problem, costs: Costs) -> float:
     C = problem.classes
     known = C * (2 * C + 1) <= MOST_PARAMETERS
     fitted = (FIT_STEPS if known else SLOW_FIT_STEPS) * min(n, MAX_FITTED)
-    return n * everywhere + (chosen + fitted) * costs.narrow
+    return once + n * everywhere + (chosen + fitted) * costs.narrow
 
 
 def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
-    n, d, C, _ = problem
+    n, d, C = problem[:3]
     kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
     leverages = 7 if are_few(n, d) else 1
     rows = n * (4 * (kept + leverages) + 100) + 4 * sample

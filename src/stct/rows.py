@@ -77,6 +77,11 @@ class FileRows:
         self.dtype = np.dtype(dtype)
         self.ndim = 2
 
+    @property
+    def first(self) -> Part:
+        """The part with the first rows."""
+        return self._parts[0]
+
     def __len__(self) -> int:
         return int(self.shape[0])
 
