@@ -21,7 +21,7 @@ from stct.train.images import Images
 from stct.train.inference import embed, predict
 from stct.train.pretrain import simclr
 from stct.train.selection import neighbor_labels, select_clean
-from stct.train.state import State, Watch
+from stct.train.state import State, Watch, share_buffers
 
 
 class Round(NamedTuple):
@@ -51,11 +51,13 @@ def rounds(
     hidden = validation_rows(given, config, seed)
     if state.phase == "pretrain":
         simclr(state, images, config, seed=seed, fabric=fabric, watch=watch)
+        share_buffers(state.network, fabric)
         state.enter("srl", 1)
     while state.round <= config.num_rounds:
         if state.step == 0:
             _correct_and_select(state, images, given, hidden, config, seed, fabric)
         srl.train(state, images, config, seed=seed, fabric=fabric, watch=watch)
+        share_buffers(state.network, fabric)
         assert state.labels is not None
         assert state.clean is not None
         P = predict(state.network, images, fabric, rows=hidden)  # noqa: N806
@@ -88,8 +90,7 @@ def _correct_and_select(
     if fabric.global_rank == 0:
         if config.correct.enabled:
             found = correct(H, given, state, config, seed)
-        clean = trusted_rows(H, found.labels, config, state.round, fabric)
-        clean[hidden] = False
+        clean = trusted_rows(H, found.labels, hidden, config, state.round, fabric)
     (state.labels, state.soft, state.annotator), state.clean = fabric.broadcast(
         (found, clean)
     )
@@ -162,15 +163,17 @@ def fit_corrector(
 def trusted_rows(
     H: NDArray[np.float32],
     labels: NDArray[np.intp],
+    hidden: NDArray[np.intp],
     config: Config,
     round_number: int,
     fabric: Fabric,
 ) -> NDArray[np.bool_]:
     """Eq. (10): a share of each class that grows with the rounds, mu * epoch."""
     known = np.flatnonzero(labels >= 0)
+    out = np.isin(known, hidden)
     clean = np.zeros(len(labels), dtype=bool)
     if not config.srl.enabled:
-        clean[known] = True
+        clean[known] = ~out
         return clean
     settings = config.select
     Y_p = neighbor_labels(  # noqa: N806
@@ -181,7 +184,7 @@ def trusted_rows(
         device=fabric.device,
     )
     keep = settings.keep_per_round * round_number
-    clean[known] = select_clean(labels[known], Y_p, keep)
+    clean[known] = select_clean(labels[known], Y_p, keep, hidden=out)
     return clean
 
 

@@ -19,6 +19,7 @@ from stct.train.state import (
     generator_at,
     own_slice,
     set_rate,
+    shared_batch,
 )
 
 
@@ -32,7 +33,7 @@ def train(
     watch: Watch,
 ) -> None:
     """Train encoder and heads for one round, on ``state.labels`` where ``clean``."""
-    settings = what_to_learn(config.srl)
+    settings = what_to_learn(config.srl, fabric)
     optimizer = state.sgd(
         settings.learning_rate, settings.momentum, settings.weight_decay, fabric
     )
@@ -154,8 +155,18 @@ def draw_batch(
     )
 
 
-def what_to_learn(settings: SRL) -> SRL:
-    """Without SRL: cross-entropy alone, on as many images a step."""
+def what_to_learn(settings: SRL, fabric: Fabric) -> SRL:
+    """Give every process as many images; without SRL: cross-entropy alone, on all."""
+
+    def share(name: str) -> int:
+        return shared_batch(fabric, getattr(settings, name), f"srl.{name}")
+
+    settings = replace(
+        settings,
+        batch_size=share("batch_size"),
+        unlabeled_batch_size=share("unlabeled_batch_size"),
+        num_anchors=share("num_anchors"),
+    )
     if settings.enabled:
         return settings
     return replace(

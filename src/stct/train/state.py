@@ -102,14 +102,37 @@ def own_slice(fabric: Fabric, count: int) -> slice:
     return slice(start, stop)
 
 
+def shared_batch(fabric: Fabric, count: int, name: str) -> int:
+    """Round a global batch down so that every process gets as many rows."""
+    processes = fabric.world_size
+    if count < processes:
+        raise ValueError(
+            f"{name}: a batch of {count} is too small for {processes} processes; "
+            "it must be as many or more"
+        )
+    return count - count % processes
+
+
+def share_buffers(network: Network, fabric: Fabric) -> None:
+    """Give all processes the normalisation statistics of the first.
+
+    Each has updated them with its own part of the last batch; what they embed or
+    predict together must come from one network.
+    """
+    if fabric.world_size > 1:
+        for buffer in network.buffers():
+            torch.distributed.broadcast(buffer, 0)
+
+
 def check_loss(losses: dict[str, float], state: State) -> None:
-    """Stop at a loss that is not a number; the last checkpoint is still good."""
+    """Stop at a loss that is not a number; the checkpoint is from before it."""
     if not all(np.isfinite(value) for value in losses.values()):
         where = f"step {state.step + 1} of {state.phase}"
         where += f", round {state.round}" if state.round else ""
+        keep = ", and --init DIR of this run to keep its SimCLR" if state.round else ""
         raise ValueError(
             f"the loss is not a number at {where}: "
             + ", ".join(f"{name} {value}" for name, value in losses.items())
-            + "; a lower learning rate helps, e.g. --set "
-            f"{state.phase}.learning_rate=0.001"
+            + "; start a new run with a lower learning rate, e.g. --set "
+            f"{state.phase}.learning_rate=0.001{keep}"
         )
