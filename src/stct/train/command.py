@@ -2,7 +2,6 @@
 
 import csv
 import io
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,7 @@ from stct.data.outputs import SUMMARY, whole_file
 from stct.labels import encode
 from stct.train.images import Images
 from stct.train.inference import predict
-from stct.train.model_file import (
-    load_model,
-)
+from stct.train.model_file import load_model
 from stct.train.request import (
     Request,
     about_model,
@@ -32,25 +29,30 @@ from stct.train.request import (
     run_facts,
 )
 from stct.train.results import finish, read_summary
-from stct.train.runs import Run
-from stct.train.training import (
-    Show,
-    make_fabric,
-    train,
-)
+from stct.train.runs import Run, check_free
+from stct.train.training import make_fabric, prepare, train
+from stct.train.watching import Show
 
 
 def run_training(
     folder: Path, request: Request | None, *, show: Show, save_every: float
 ) -> dict[str, Any]:
-    """Start a run, or with ``request`` None go on with it; give its summary."""
+    """Start a run, or with ``request`` None go on with it; give its summary.
+
+    The first process alone holds the directory and gets the summary, others get {}.
+    """
     fabric = make_fabric()
+    first = fabric.global_rank == 0
     if request is None and (folder / SUMMARY).is_file():
-        return read_summary(folder)
+        summary = read_summary(folder)
+        fabric.barrier()
+        return summary if first else {}
     with ExitStack() as stack:
         run = None
-        if fabric.global_rank == 0 and request is None:
+        if request is None and first:
             run = stack.enter_context(Run.open(folder))
+        elif first:
+            check_free(folder)
         return _run(folder, request, run, stack, fabric, show, save_every)
 
 
@@ -63,8 +65,8 @@ def _run(
     show: Show,
     save_every: float,
 ) -> dict[str, Any]:
-    """Read, train, write; the first process alone holds the directory."""
-    resumed = request is None
+    """Read, train, write; a new directory is made when nothing can be refused."""
+    resume_from = folder if request is None else None
     if request is None:
         request = read_request(folder)
     data = read_data(request.data, request)
@@ -74,23 +76,28 @@ def _run(
     facts = run_facts(request, data, encoded)
     if run is not None:
         check_same(run, facts)
-    elif fabric.global_rank == 0:
+    start = prepare(task, fabric=fabric, resume_from=resume_from)
+    if run is None and fabric.global_rank == 0:
         run = stack.enter_context(Run.start(folder, facts))
     fabric.barrier()
     if run is not None:
         run.ids = data.ids
-    started = time.perf_counter()
-    trained = train(
-        task,
-        fabric=fabric,
-        show=show,
-        run=run,
-        resume_from=folder if resumed else None,
-        save_every=save_every,
-        about=about_model(request, data, encoded),
-    )
-    seconds = time.perf_counter() - started
-    summary = finish(run, request, data, encoded, trained, fabric, seconds)
+    try:
+        trained = train(
+            task,
+            start,
+            fabric=fabric,
+            show=show,
+            run=run,
+            save_every=save_every,
+            about=about_model(request, data, encoded),
+        )
+        summary = finish(run, request, data, encoded, trained, fabric)
+    except OSError as error:  # such as a full disk
+        raise ValueError(
+            f"{error.filename or folder}: {error.strerror or error}; the last "
+            f"checkpoint is kept, so then: stct train --resume {folder}"
+        ) from error
     fabric.barrier()
     return summary
 

@@ -21,7 +21,7 @@ from stct.data.summary import as_json
 from stct.data.tables import read_table
 from stct.demo import EMBEDDINGS, TABLE, write_inputs
 from stct.train.command import new_request, run_training
-from stct.train.training import Show
+from stct.train.watching import Show
 
 RATE = 0.5
 PRESET = "tiny"

@@ -17,7 +17,9 @@ from stct.train.inference import embed, predict
 from stct.train.model_file import About, load_model, save_model
 from stct.train.networks import Network
 from stct.train.presets import preset as find_preset
-from stct.train.training import Progress, Task, check_classes, make_fabric, train
+from stct.train.task import Task
+from stct.train.training import check_classes, make_fabric, prepare, train
+from stct.train.watching import Progress
 
 
 class STCT:
@@ -96,7 +98,8 @@ class STCT:
             encoder=self.encoder,
         )
         self._fabric = make_fabric()
-        trained = train(task, fabric=self._fabric, show=progress or _ignore)
+        ready = prepare(task, fabric=self._fabric)
+        trained = train(task, ready, fabric=self._fabric, show=progress or _ignore)
         state = trained.state
         self.history_ = trained.history
         self.classes_: NDArray[Any] = encoded.classes

@@ -1,7 +1,6 @@
 """The model file: weights as safetensors, and what is needed to use them as texts."""
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from torch import Tensor, nn
 
 from stct.train import networks
 from stct.train.config import Encoder
-from stct.train.runs import read_tensors
+from stct.train.files import read_tensors, write_whole
 
 MODEL, PRETRAINED = "model.safetensors", "pretrained.safetensors"
 _VERSION = 1
@@ -37,12 +36,7 @@ def save_model(path: Path, network: networks.Network, about: About) -> None:
         "image_shape": list(about.image_shape),
     }
     tensors = {k: v.contiguous().cpu() for k, v in network.state_dict().items()}
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(save(tensors, metadata={"about": json.dumps(facts)}))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_whole(path, save(tensors, metadata={"about": json.dumps(facts)}))
 
 
 def load_model(

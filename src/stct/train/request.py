@@ -18,7 +18,8 @@ from stct.train.config import Config, from_dict, override
 from stct.train.model_file import About, start_from
 from stct.train.presets import preset
 from stct.train.runs import CONFIG, Run
-from stct.train.training import Task, check_classes
+from stct.train.task import Task
+from stct.train.training import check_classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,15 +175,16 @@ def _test(
     if request.test is None:
         return None
     test = read_data(request.test, request, like=data)
-    number = {_plain(label): i for i, label in enumerate(encoded.classes)}
-    targets = as_targets(given_labels(test))
-    unknown = sorted({str(t) for t in targets if _plain(t) not in number})
+    # As text: the numbers of an array and the names of folders are the same classes.
+    number = {str(_plain(label)): i for i, label in enumerate(encoded.classes)}
+    targets = [None if t is None else str(t) for t in as_targets(given_labels(test))]
+    unknown = sorted({str(t) for t in targets if t not in number})
     if unknown:
         raise ValueError(
             f"{request.test}: label {unknown[0]!r} is not among the classes of "
             f"{request.data}"
         )
-    truth = np.array([number[_plain(t)] for t in targets], dtype=np.intp)
+    truth = np.array([number[str(t)] for t in targets], dtype=np.intp)
     return test.images, truth
 
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -47,18 +46,15 @@ def finish(
     encoded: EncodedLabels,
     trained: Trained,
     fabric: Fabric,
-    seconds: float,
 ) -> dict[str, Any]:
     """Correct the labels a last time and write what the run gave; summary last."""
-    state, config = trained.state, request.config
+    state, config, seconds = trained.state, request.config, trained.seconds
     H = embed(state.frozen or state.network, trained.images, fabric)  # noqa: N806
     if run is None:
         return {}
     save_model(run.folder / MODEL, state.network, about_model(request, data, encoded))
     inputs = _inputs(data, request, H)
-    temporary = run.folder / ".results.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
+    temporary = run.scratch()
     if config.correct.enabled:
         start = starting_labels(encoded.codes, state, config)
         y = [None if code < 0 else encoded.classes[code] for code in start]
@@ -68,7 +64,7 @@ def finish(
     else:
         summary = _write_given(temporary, inputs, seconds)
     rounds = run.read_rounds()
-    summary["notes"] = [*summary["notes"], *_skipped(data)]
+    summary["notes"] = [*summary["notes"], *_skipped(data), *_software(run)]
     summary["training"] = {
         "preset": request.preset,
         "seed": request.seed,
@@ -153,4 +149,13 @@ def _skipped(data: ImageSet) -> list[str]:
     first = ", ".join(data.skipped[:3])
     return [
         f"{len(data.skipped):,} images could not be read and were left out: {first}"
+    ]
+
+
+def _software(run: Run) -> list[str]:
+    if len(run.software) == 1:
+        return []
+    return [
+        f"trained in parts with {' and with '.join(run.software)}: one version "
+        "throughout may give other numbers"
     ]
