@@ -60,7 +60,7 @@ def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
     b, u = len(batch.labeled), len(batch.weak)
     if u == 0:  # nothing to learn from unlabelled samples: plain cross-entropy
         logits = module(batch.labeled, classify=True).logits
-        return losses.labeled_only(logits, batch.labels)
+        return losses.labeled_only(logits, batch.labels, settings)
     with torch.no_grad():
         target = module(
             torch.cat([batch.weak, batch.anchors]), classify=True, project=True
