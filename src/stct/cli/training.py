@@ -105,20 +105,23 @@ def predict(
     output: options.PredictFile,
     image_column: options.PathColumn = None,
     id_column: shared.IdColumn = None,
-    skip_bad: shared.SkipBad = False,
-    overwrite: shared.OverwriteFile = False,
+    skip_bad: options.LeaveOut = False,
+    overwrite: options.ReplaceFile = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Label new images with a trained model.
 
+    FILE gets id, label, confidence and one column of probabilities for each class. The
+    images are given the size and the colours of those the model has learnt from.
+
+    [bold]Example[/bold]
+
     stct predict run new-photos/ -o predictions.csv
     """
     require(*TRAINING, extra="train")
-    from stct.data.outputs import check_file
-    from stct.train.command import predict_to_file
+    from stct.train.predictions import predict_to_file
 
-    check_file(output, overwrite=overwrite)
-    count = predict_to_file(
+    done = predict_to_file(
         model,
         data,
         output,
@@ -128,4 +131,6 @@ def predict(
         skip_bad=skip_bad,
     )
     if not quiet:
-        print(f"{output}: labels of {count:,} images")
+        print(f"{output}: labels of {done.rows:,} images")
+        for note in done.notes:
+            print(f"  note: {note}")

@@ -1,20 +1,14 @@
-"""``stct train`` and ``stct predict``: from data on the disk to a run directory."""
+"""``stct train``: from data on the disk to a run directory."""
 
-import csv
-import io
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
 
-from stct.data.columns import as_targets, encode_label
-from stct.data.images import read_images
-from stct.data.outputs import SUMMARY, whole_file
+from stct.data.columns import as_targets
+from stct.data.outputs import SUMMARY
 from stct.labels import encode
-from stct.train.images import Images
-from stct.train.inference import predict
-from stct.train.model_file import load_model
 from stct.train.request import (
     Request,
     about_model,
@@ -102,33 +96,4 @@ def _run(
     return summary
 
 
-def predict_to_file(
-    model: Path, data: Path, output: Path, *, overwrite: bool, **reading: Any
-) -> int:
-    """Write id, label, confidence and all probabilities for new images."""
-    network, about = load_model(model)
-    channels, *size = about.image_shape
-    images = read_images(
-        data,
-        size=(size[0], size[1]),
-        channels=channels,
-        labels_required=False,
-        **reading,
-    )
-    fabric = make_fabric()
-    network.to(fabric.device)
-    P = predict(network, Images(images.images, fabric.device), fabric)  # noqa: N806
-    names = [encode_label(label, text_only=False) for label in about.classes]
-    best = P.argmax(axis=1)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["id", "label", "confidence", *(f"p:{name}" for name in names)])
-    for name, label, row in zip(images.ids, best, P, strict=True):
-        numbers = [f"{value:.6f}" for value in row]
-        writer.writerow([name, about.classes[label], numbers[label], *numbers])
-    with whole_file(output, overwrite=overwrite) as path:
-        path.write_text(text.getvalue(), encoding="utf-8", newline="")
-    return len(images)
-
-
-__all__ = ["new_request", "next_folder", "predict_to_file", "run_training"]
+__all__ = ["new_request", "next_folder", "run_training"]

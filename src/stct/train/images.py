@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from stct.data.images import LazyImages, read_images
+from stct.data.images import ImageSet, LazyImages, read_images
 from stct.train.augment import to_float
 
 _SAMPLE = 2048  # images for the channel means
@@ -46,6 +46,16 @@ class Images:
         x = to_float(self.batch(rows)).double()
         std, mean = torch.std_mean(x, dim=(0, 2, 3))
         return mean.float().cpu(), std.float().clamp(min=1e-3).cpu()
+
+
+def skipped_note(data: ImageSet) -> list[str]:
+    """Say in a sentence which images could not be read, if there are any."""
+    if not data.skipped:
+        return []
+    first = ", ".join(data.skipped[:3])
+    return [
+        f"{len(data.skipped):,} images could not be read and were left out: {first}"
+    ]
 
 
 def check_images(images: Any) -> NDArray[np.uint8] | Any:

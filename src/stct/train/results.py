@@ -19,6 +19,7 @@ from stct.data.tables import Table
 from stct.labels import EncodedLabels
 from stct.report import REPORT_FILES, write_report
 from stct.train.algorithm import fit_corrector, starting_labels
+from stct.train.images import skipped_note
 from stct.train.inference import embed
 from stct.train.model_file import MODEL, save_model
 from stct.train.request import Request, about_model, given_labels
@@ -64,7 +65,7 @@ def finish(
     else:
         summary = _write_given(temporary, inputs, seconds)
     rounds = run.read_rounds()
-    summary["notes"] = [*summary["notes"], *_skipped(data), *_software(run)]
+    summary["notes"] = [*summary["notes"], *skipped_note(data), *_software(run)]
     summary["training"] = {
         "preset": request.preset,
         "seed": request.seed,
@@ -141,15 +142,6 @@ def _write_report(
         metrics=metrics,
         title=title,
     )
-
-
-def _skipped(data: ImageSet) -> list[str]:
-    if not data.skipped:
-        return []
-    first = ", ".join(data.skipped[:3])
-    return [
-        f"{len(data.skipped):,} images could not be read and were left out: {first}"
-    ]
 
 
 def _software(run: Run) -> list[str]:
