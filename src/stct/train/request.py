@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from stct.data.columns import as_targets
 from stct.data.images import ImageSet, LazyImages, read_images
+from stct.encoders.embedding import HUGGING_FACE
 from stct.labels import EncodedLabels
 from stct.train.config import Config, from_dict, override
 from stct.train.model_file import About, start_from
@@ -54,13 +55,22 @@ def new_request(
             raise ValueError(f"{path}: there is no such file or folder")
     return Request(
         data=str(data.resolve()),
-        config=override(preset(preset_name), assignments),
+        config=_from_anywhere(override(preset(preset_name), assignments)),
         seed=seed,
         preset=preset_name,
         test=str(test.resolve()) if test else None,
         init=str(init.resolve()) if init else None,
         **reading,
     )
+
+
+def _from_anywhere(config: Config) -> Config:
+    """Write a folder of an ``hf:`` encoder in full: a run may go on elsewhere."""
+    name = config.encoder.name.removeprefix(HUGGING_FACE)
+    if name == config.encoder.name or not Path(name).is_dir():
+        return config
+    full = f"{HUGGING_FACE}{Path(name).resolve()}"
+    return replace(config, encoder=replace(config.encoder, name=full))
 
 
 def next_folder(data: Path) -> Path:
