@@ -5,6 +5,7 @@ predicts cannot forget to.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import torch
@@ -120,11 +121,12 @@ def build(
     image_shape: tuple[int, int, int],
     recipe: Mapping[str, Any] | None = None,
 ) -> Network:
-    """Make the network; ``encoder`` takes the place of the one in ``settings``.
+    """Make the network; a copy of ``encoder`` is taken instead of ``settings``' own.
 
     ``mean`` and ``std`` (c,) are those of the training images, in [0, 1]. An ``hf:``
     encoder comes with its weights, or by its ``recipe`` without.
     """
+    encoder = deepcopy(encoder)  # the caller's stays as it is
     if encoder is None and settings.name == "wrn":
         encoder = WideResNet(settings, channels=image_shape[0])
         initialise(encoder, generator)

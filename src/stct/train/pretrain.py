@@ -16,6 +16,7 @@ from stct.train.state import (
     Step,
     Watch,
     check_loss,
+    seeded_at,
     generator_at,
     own_slice,
     set_rate,
@@ -57,7 +58,8 @@ def simclr(
             )
             for _ in range(2)
         ]
-        z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
+        with seeded_at(fabric, seed, "pretrain", state.step):
+            z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
         loss = losses.nt_xent(
             z1, z2, settings.temperature, others=_all_views(z1, z2, fabric)
         )

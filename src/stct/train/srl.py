@@ -16,6 +16,7 @@ from stct.train.state import (
     Step,
     Watch,
     check_loss,
+    seeded_at,
     generator_at,
     own_slice,
     set_rate,
@@ -43,7 +44,8 @@ def train(
         draws = generator_at(seed, "srl", state.round, state.step)
         batch = draw_batch(images, rows, settings, config.augment, draws, fabric)
         set_rate(optimizer, _rate(config, state))
-        loss = forward(state.module, batch, settings)
+        with seeded_at(fabric, seed, "srl", state.round, state.step):
+            loss = forward(state.module, batch, settings)
         optimizer.zero_grad()
         fabric.backward(loss.total)
         optimizer.step()

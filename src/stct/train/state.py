@@ -5,7 +5,8 @@ place in the run (`generator_at`), so a step can be repeated from its number alo
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -84,9 +85,25 @@ Watch = Callable[[Step], None]
 
 def generator_at(seed: int, *place: object) -> torch.Generator:
     """Give the generator of one place in a run, such as ``"srl", 2, 117``."""
+    return torch.Generator().manual_seed(_number_at(seed, *place))
+
+
+@contextmanager
+def seeded_at(fabric: Fabric, seed: int, *place: object) -> Iterator[None]:
+    """Let layers that ask torch's own generator draw from this place in the run.
+
+    Each process draws for its own images; the caller's generator is left alone.
+    """
+    gpu = [fabric.device] if fabric.device.type == "cuda" else []
+    with torch.random.fork_rng(gpu):
+        torch.manual_seed(_number_at(seed, *place, fabric.global_rank))
+        yield
+
+
+def _number_at(seed: int, *place: object) -> int:
     text = repr((seed, *place)).encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-    return torch.Generator().manual_seed(number % 2**63)
+    return number % 2**63
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

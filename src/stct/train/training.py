@@ -18,7 +18,7 @@ from stct.train.checkpoint import load_checkpoint, settings_hash
 from stct.train.images import Images
 from stct.train.model_file import About
 from stct.train.runs import Run
-from stct.train.state import State, generator_at
+from stct.train.state import State, generator_at, seeded_at
 from stct.train.task import Task
 from stct.train.watching import Show, Watcher
 
@@ -124,14 +124,15 @@ def train(
 def _build(task: Task, images: Images, fabric: Fabric) -> State:
     """Make the network from the seed alone, and wrap it."""
     mean, std = images.mean_and_std()
-    network = networks.build(
-        task.config.encoder,
-        num_classes=task.num_classes,
-        mean=mean,
-        std=std,
-        generator=generator_at(task.seed, "weights"),
-        encoder=task.encoder,
-        image_shape=images.chw,
-    )
+    with seeded_at(fabric, task.seed, "weights"):  # modules draw as they are made
+        network = networks.build(
+            task.config.encoder,
+            num_classes=task.num_classes,
+            mean=mean,
+            std=std,
+            generator=generator_at(task.seed, "weights"),
+            encoder=task.encoder,
+            image_shape=images.chw,
+        )
     network.to(fabric.device)
     return State(network, fabric.setup_module(network))
