@@ -27,7 +27,8 @@ RATE = 0.5
 PRESET = "tiny"
 TRAIN, TEST = "digits.npz", "digits-test.npz"
 RUN, BASELINE = "run", "cross-entropy"
-# The same network and as many images, taught the given labels as they are.
+# The same network and as many steps after SimCLR, which needs no labels and which
+# cross-entropy goes without; taught the given labels as they are.
 CROSS_ENTROPY = ("pretrain.epochs=0", "correct.enabled=false", "srl.enabled=false")
 
 
@@ -85,8 +86,8 @@ def run_training_demo(
         "right labels after": f"{label_accuracy(folder / RUN, digits.truth):.1%} "
         f"(estimated without the truth: {ours['estimated_accuracy']['after']:.1%})",
         "test accuracy": f"{ours['training']['test_accuracy']:.1%}",
-        "cross-entropy's": f"{plain['training']['test_accuracy']:.1%} (same network, "
-        "as many images, labels as given)",
+        "cross-entropy's": f"{plain['training']['test_accuracy']:.1%} (same network "
+        "and steps, no SimCLR, labels as given)",
         "time": f"{seconds:.0f} s, and {time.perf_counter() - started - seconds:.0f} s "
         "for cross-entropy",
         "look at": f"{folder / RUN / 'report.html'}",

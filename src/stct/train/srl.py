@@ -16,9 +16,9 @@ from stct.train.state import (
     Step,
     Watch,
     check_loss,
-    seeded_at,
     generator_at,
     own_slice,
+    seeded_at,
     set_rate,
     shared_batch,
 )
