@@ -146,7 +146,11 @@ def check_loss(losses: dict[str, float], state: State) -> None:
     if not all(np.isfinite(value) for value in losses.values()):
         where = f"step {state.step + 1} of {state.phase}"
         where += f", round {state.round}" if state.round else ""
-        keep = ", and --init DIR of this run to keep its SimCLR" if state.round else ""
+        keep = (
+            "; --init DIR (of this run, or what it began with) spares SimCLR"
+            if state.round
+            else ""
+        )
         raise ValueError(
             f"the loss is not a number at {where}: "
             + ", ".join(f"{name} {value}" for name, value in losses.items())
