@@ -2,6 +2,7 @@
 
 import csv
 import os
+import sys
 
 import pytest
 
@@ -38,3 +39,50 @@ def write_run(tmp_path):
         return out, inputs
 
     return write
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Pictures with noisy labels to train on, and true ones to test on."""
+    import numpy as np
+    from test_train_algorithm import pictures
+
+    folder = tmp_path_factory.mktemp("pictures")
+    rng = np.random.default_rng(0)
+    images, truth = pictures(300, rng)
+    noisy = np.where(rng.random(300) < 0.3, rng.integers(0, 4, 300), truth)
+    names = np.array(["north", "east", "south", "west"])
+    np.savez(folder / "train.npz", images=images[:240], labels=names[noisy[:240]])
+    np.savez(folder / "test.npz", images=images[240:], labels=names[truth[240:]])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def whole(data):
+    """A run of ``stct train`` that nobody disturbed."""
+    from train_runs import FAST, succeed
+
+    test = ["--test", data / "test.npz"]
+    out = ["-o", data / "whole", "--quiet"]
+    succeed("train", data / "train.npz", *FAST, *test, *out)
+    return data / "whole"
+
+
+@pytest.fixture
+def refuse(monkeypatch, capsys):
+    """Run a command that must fail inside this process: importing torch is slow."""
+    from stct import cli
+
+    def run(*arguments, says):
+        capsys.readouterr()  # what was printed before
+        monkeypatch.setattr(sys, "argv", ["stct", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        printed = capsys.readouterr()
+        assert stopped.value.code == 2
+        assert printed.out == ""
+        assert printed.err.startswith("stct: error: ")
+        assert printed.err.count("\n") == 1, printed.err
+        assert says in printed.err
+
+    return run

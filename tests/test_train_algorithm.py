@@ -178,6 +178,23 @@ def test_all_selected_or_one_per_class_is_no_crash(data):
         assert finished[0].clean.any()
 
 
+def test_rows_are_left_to_teach_where_the_best_are_hidden(data):
+    """Half of the rows are hidden, and one row of each class is to be trusted."""
+    images, _, given = data
+    config = replace(
+        CONFIG,
+        num_rounds=1,
+        noisy_validation=0.5,
+        select=replace(CONFIG.select, keep_per_round=1e-6),
+        srl=replace(CONFIG.srl, steps=1),
+        pretrain=replace(CONFIG.pretrain, epochs=0),
+    )
+    for seed in range(6):  # in some of these all four would be hidden
+        _, (done,), *_ = run(images, given, config, seed)
+        assert set(done.labels[done.clean]) == set(done.labels)
+        assert not done.clean[validation_rows(given, config, seed)].any()
+
+
 def test_a_loss_that_is_no_number_stops_and_says_where(data):
     images, _, given = data
     config = replace(CONFIG, pretrain=replace(CONFIG.pretrain, learning_rate=1e30))

@@ -75,6 +75,17 @@ def test_overrides_are_typed_by_the_setting():
         ("encoder.depth=11", "10, 16, 22, 28"),
         ("encoder.name=vgg", "'wrn' or 'hf:"),
         ("correct.method=best", "loo, split or paper"),
+        ("correct.val_ratio=5", "correct.val_ratio must be above 0.0 and below 1.0"),
+        ("correct.val_ratio=1", "above 0.0 and below 1.0"),
+        ("correct.coverage=0", "above 0.0 and below 1.0"),
+        ("correct.step_size=-3", "correct.step_size must be above 0"),
+        ("correct.agreement=2", "from 0.0 to 1.0"),
+        ("srl.learning_rate=1e999", r"srl.learning_rate must be from 0.0 to 1e\+30"),
+        ("srl.learning_rate=1e39", "from 0.0 to"),
+        ("pretrain.learning_rate=1e39", "from 0.0 to"),
+        ("pretrain.weight_decay=1e39", "from 0.0 to"),
+        ("srl.unlabeled_weight=1e999", "0 or more, and finite"),
+        ("srl.temperature=1e999", "above 0, and finite"),
     ],
 )
 def test_wrong_settings_say_what_is_allowed(text, message):

@@ -49,8 +49,44 @@ def test_hugging_face_backbone_is_trained_and_saved(tmp_path):
     network.eval()
     about = About(settings, False, ["a", "b", "c"], (3, 32, 32))
     save_model(tmp_path / "m.safetensors", network, about)
+    (tmp_path / "hf").rename(tmp_path / "gone")  # the file is enough
     again, _ = load_model(tmp_path / "m.safetensors")
     torch.testing.assert_close(again(x).features, network(x).features)
+
+
+@pytest.mark.parametrize("kind", ["vit-classifier", "vit", "clip", "dinov2"])
+def test_a_model_gives_the_features_it_was_trained_with(tmp_path, kind):
+    """A classifier's file has no pooler: the class token counts, also after loading."""
+    save_hf_model(tmp_path / "hf", kind)
+    settings, network = build(f"hf:{tmp_path / 'hf'}", (3, 16, 16))
+    about = About(settings, False, ["a", "b", "c"], (3, 16, 16))
+    save_model(tmp_path / "m.safetensors", network.eval(), about)
+    again, _ = load_model(tmp_path / "m.safetensors")
+    x = torch.rand(4, 3, 16, 16)
+    torch.testing.assert_close(again(x).features, network(x).features)
+
+
+@pytest.mark.slow
+def test_a_run_with_a_relative_encoder_is_used_from_anywhere(tmp_path):
+    here, there = tmp_path / "here", tmp_path / "there"
+    there.mkdir()
+    save_hf_model(here / "hf", "resnet")
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    images = rng.integers(0, 90, (40, 16, 16, 3)) + 150 * labels[:, None, None, None]
+    np.savez(here / "train.npz", images=images.astype(np.uint8), labels=labels)
+    short = ["encoder.name=hf:hf", "pretrain.epochs=1", "srl.steps=1", "num_rounds=1"]
+    options = [text for setting in short for text in ("--set", setting)]
+    train = ["train", "train.npz", "--preset", "tiny", *options, "-o", "run"]
+    done = stct(*train, cwd=here)
+    assert done.returncode == 0, done.stderr
+    (here / "run" / "summary.json").unlink()  # as if it was killed
+    done = stct("train", "--resume", here / "run", "--quiet", cwd=there)
+    assert done.returncode == 0, done.stderr
+    (here / "hf").rename(here / "gone")
+    predict = ["predict", here / "run", here / "train.npz", "-o", "p.csv"]
+    done = stct(*predict, cwd=there)
+    assert done.returncode == 0, done.stderr
 
 
 def test_hugging_face_backbone_needs_colour(tmp_path):

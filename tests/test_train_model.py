@@ -87,6 +87,75 @@ def test_your_own_network(data, tmp_path):
         )
 
 
+def test_your_own_network_stays_as_it_is_and_dropout_is_seeded(data):
+    images, _, given = data
+    mine = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.5))
+    before = [p.clone() for p in mine.parameters()]
+    config = replace(CONFIG, num_rounds=1)
+    model = STCT(config=config, encoder=mine)
+    predicted = []
+    for seed in (1, 2):  # torch's own generator may stand anywhere, and is not moved
+        torch.manual_seed(seed)
+        state = torch.get_rng_state()
+        predicted.append(model.fit(images, given).predict_proba(images))
+        assert torch.equal(torch.get_rng_state(), state)
+    np.testing.assert_array_equal(*predicted)
+    for old, new in zip(before, mine.parameters(), strict=True):
+        assert torch.equal(old, new)
+
+
+class Items(torch.utils.data.Dataset):
+    """A dataset of whatever items it is given."""
+
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, i):
+        return self.items[i]
+
+
+def test_datasets_of_tensors_pairs_and_views(data):
+    images, _, given = data
+    config = replace(CONFIG, num_rounds=1, srl=replace(CONFIG.srl, steps=2))
+    expected = STCT(config=config).fit(images, given).predict_proba(images)
+    torch_order = [torch.from_numpy(image).permute(2, 0, 1) for image in images]
+    pairs = [[x, y] for x, y in zip(torch_order, given, strict=True)]
+    upside_down = images[:, ::-1].copy()
+    for source, labels in (
+        (Items(pairs), None),
+        (Items([tuple(pair) for pair in pairs]), None),
+        (Items(torch_order), given),
+        (np.broadcast_to(images, images.shape), given),  # read-only
+        (upside_down[:, ::-1], given),  # negative strides
+    ):
+        model = STCT(config=config).fit(source, labels)
+        np.testing.assert_array_equal(model.predict_proba(images), expected)
+    with pytest.raises(ValueError, match="holds no images"):
+        STCT(config=config).fit(Items([]))
+
+
+def test_a_table_with_a_label_column_and_a_bad_file(data, tmp_path):
+    image_module = pytest.importorskip("PIL.Image")
+    images, _, given = data
+    lines = ["path,kind"]
+    for i, (image, label) in enumerate(zip(images[:60], given[:60], strict=True)):
+        image_module.fromarray(image[:, :, 0]).save(tmp_path / f"{i}.png")
+        lines.append(f"{i}.png,{label}")
+    (tmp_path / "bad.png").write_bytes(b"rubbish")
+    table = tmp_path / "t.csv"
+    table.write_text("\n".join([*lines, "bad.png,north"]) + "\n")
+    config = replace(CONFIG, num_rounds=1, srl=replace(CONFIG.srl, steps=2))
+    with pytest.raises(ValueError, match="bad.png"):
+        STCT(config=config).fit(table, label_column="kind")
+    model = STCT(config=config).fit(table, label_column="kind", skip_bad=True)
+    assert len(model.labels_) == 60
+    assert len(model.skipped_) == 1
+    assert "bad.png" in model.skipped_[0]
+
+
 def test_a_folder_of_class_folders(data, tmp_path):
     image_module = pytest.importorskip("PIL.Image")
     images, _, given = data

@@ -78,3 +78,21 @@ def test_no_class_is_lost_and_no_neighbour_is_no_reason_to_crash():
     Y_p = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
     clean = selection.select_clean(labels, Y_p, keep=0.01)
     np.testing.assert_array_equal(clean, [True, False, False, True])
+
+
+def test_hidden_rows_are_never_chosen_and_no_class_is_lost_by_them(rng):
+    labels, Y_p = np.arange(60) % 3, rng.dirichlet(np.ones(3), size=60)
+    hidden = rng.random(60) < 0.2
+    before = selection.select_clean(labels, Y_p, keep=0.5)
+    after = selection.select_clean(labels, Y_p, keep=0.5, hidden=hidden)
+    np.testing.assert_array_equal(after, before & ~hidden)
+    # The one best row of each class is hidden: the next best is taken.
+    best = selection.select_clean(labels, Y_p, keep=1e-6)
+    shown = selection.select_clean(labels, Y_p, keep=1e-6, hidden=best)
+    assert np.bincount(labels[shown]).tolist() == [1, 1, 1]
+    for label in range(3):
+        ranked = np.sort(Y_p[labels == label, label])[::-1]
+        assert Y_p[shown & (labels == label), label] == ranked[1]
+    # Where a whole class is hidden there is nothing to take.
+    all_of_one = selection.select_clean(labels, Y_p, keep=0.5, hidden=labels == 1)
+    assert not all_of_one[labels == 1].any()

@@ -124,7 +124,7 @@ def _training_line(now: Any) -> str:
     return ", ".join(parts)
 
 
-def show_training(summary: Mapping[str, Any], folder: Path, seconds: float) -> None:
+def show_training(summary: Mapping[str, Any], folder: Path) -> None:
     """Print what a training run gave and where its files are."""
     training = summary["training"]
     last = training["rounds"][-1]
@@ -145,7 +145,8 @@ def show_training(summary: Mapping[str, Any], folder: Path, seconds: float) -> N
     for i, note in enumerate(summary["notes"]):
         facts["note" if i == 0 else f"note {i + 1}"] = note
     facts["files"] = f"{folder}: {', '.join(summary['files'])}"
-    show_facts(f"Trained on {summary['rows']:,} images in {seconds:.0f} s", facts)
+    title = f"Trained on {summary['rows']:,} images in {summary['seconds']:.0f} s"
+    show_facts(title, facts)
 
 
 def show_summary(summary: Mapping[str, Any], folder: Path, seconds: float) -> None:

@@ -115,3 +115,18 @@ def from_memory_map(array: np.memmap[Any, Any]) -> FileRows | None:
     path = Path(str(array.filename))
     part = NpyPart(path, (array.shape[0], array.shape[1]), array.dtype, array.offset)
     return FileRows([part], array.shape[1], array.dtype)
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Array:
+    """Take single rows through blocks; they may be stored in shards."""
+    if isinstance(X, np.ndarray):
+        return X[rows]
+    taken = np.empty((len(rows), X.shape[1]), X[0:1].dtype)
+    order = np.argsort(rows, kind="stable")
+    tile = 8192
+    edges = np.searchsorted(rows[order], np.arange(0, X.shape[0] + tile, tile))
+    for i in range(len(edges) - 1):
+        here = order[edges[i] : edges[i + 1]]
+        if len(here):
+            taken[here] = X[i * tile : (i + 1) * tile][rows[here] - i * tile]
+    return taken

@@ -1,13 +1,16 @@
 """Commands that train a network on noisy images, and use it: train and predict."""
 
-import time
+import typer
 
 from stct.cli.extras import TRAINING, require
 from stct.options import shared
 from stct.options import training as options
 
+_WITH_RESUME = {"resume", "save_every", "quiet", "json_output"}
+
 
 def train(
+    context: typer.Context,
     data: options.ImageData = None,
     preset: options.Preset = "cpu",
     assignments: options.Assignments = None,
@@ -49,7 +52,6 @@ def train(
     require(*TRAINING, extra="train")
     from stct.train.command import new_request, next_folder, run_training
 
-    start = time.perf_counter()
     request = None
     if resume is None:
         if data is None:
@@ -67,11 +69,8 @@ def train(
             skip_bad=skip_bad,
         )
         folder = output or next_folder(data)
-    elif any([data, assignments, test, init, output]):
-        raise ValueError(
-            "--resume takes no DATA, --set, --test, --init or -o: the run knows them"
-        )
     else:
+        _refuse_settings(context)
         folder = resume
     with training_progress(quiet=quiet or json_output) as show:
         summary = run_training(folder, request, show=show, save_every=save_every)
@@ -82,7 +81,22 @@ def train(
 
         print(as_json(summary), end="")
     elif not quiet:
-        show_training(summary, folder, time.perf_counter() - start)
+        show_training(summary, folder)
+
+
+def _refuse_settings(context: typer.Context) -> None:
+    """Refuse what a run that goes on would not listen to."""
+    given = [
+        parameter.opts[0] if parameter.opts[0].startswith("-") else "DATA"
+        for parameter in context.command.params
+        if parameter.name not in _WITH_RESUME
+        and getattr(context.get_parameter_source(parameter.name), "name", "")
+        == "COMMANDLINE"
+    ]
+    if given:
+        raise ValueError(
+            f"--resume takes no {' and no '.join(given)}: the run has its own"
+        )
 
 
 def predict(
@@ -91,22 +105,27 @@ def predict(
     output: options.PredictFile,
     image_column: options.PathColumn = None,
     id_column: shared.IdColumn = None,
-    skip_bad: shared.SkipBad = False,
-    overwrite: shared.OverwriteFile = False,
+    skip_bad: options.LeaveOut = False,
+    overwrite: options.ReplaceFile = False,
     quiet: shared.Quiet = False,
 ) -> None:
     """Label new images with a trained model.
+
+    FILE gets id, label, confidence and one column of probabilities for each class. The
+    images are given the size and the colours of those the model has learnt from.
+
+    [bold]Example[/bold]
 
     stct predict run new-photos/ -o predictions.csv
     """
     require(*TRAINING, extra="train")
     from stct.console import progress
     from stct.data.outputs import check_file
-    from stct.train.command import predict_to_file
+    from stct.train.predictions import predict_to_file
 
     check_file(output, overwrite=overwrite)
     with progress("Predicting", quiet=quiet):
-        count = predict_to_file(
+        done = predict_to_file(
             model,
             data,
             output,
@@ -116,4 +135,6 @@ def predict(
             skip_bad=skip_bad,
         )
     if not quiet:
-        print(f"{output}: labels of {count:,} images")
+        print(f"{output}: labels of {done.rows:,} images")
+        for note in done.notes:
+            print(f"  note: {note}")

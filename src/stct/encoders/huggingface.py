@@ -4,8 +4,9 @@ Only safetensors weights are read. torchvision is not needed: the images are pre
 by `Preprocess` with the settings of the model's own image processor.
 """
 
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,24 @@ class HFBackbone(nn.Module):
         The number of features.
     preprocess : Preprocess
         How its images are prepared; ``preprocess.mean`` and ``.std`` normalise.
+    recipe : dict
+        All that `rebuild_hf_backbone` needs beside the weights, for JSON.
     """
 
-    def __init__(self, model: nn.Module, preprocess: Preprocess, *, use_pooler: bool):
+    def __init__(self, model: Any, processor: dict[str, Any], *, use_pooler: bool):
         super().__init__()
         self.model = model
-        self.preprocess = preprocess
+        sizes = getattr(model.config, "vision_config", model.config)
+        preprocess = from_processor_config(
+            processor, getattr(sizes, "image_size", None)
+        )
+        self.preprocess: Preprocess = preprocess
         self.use_pooler = use_pooler
+        self.recipe: dict[str, Any] = {
+            "model": json.loads(model.config.to_json_string(use_diff=False)),
+            "processor": processor,
+            "use_pooler": use_pooler,
+        }
         side = min(preprocess.crop or preprocess.size or (preprocess.pixels,))
         was_training = self.training
         with torch.no_grad():
@@ -55,15 +67,13 @@ class HFBackbone(nn.Module):
         return last.mean(dim=(2, 3)) if last.ndim == 4 else last[:, 0]
 
 
-def load_hf_backbone(name_or_dir: str | Path, *, pretrained: bool = True) -> HFBackbone:
+def load_hf_backbone(name_or_dir: str | Path) -> HFBackbone:
     """Load a trainable backbone, for example ``microsoft/resnet-50``.
 
     Parameters
     ----------
     name_or_dir : str or path
         A folder that ``save_pretrained`` wrote, or a name on the Hugging Face hub.
-    pretrained : bool
-        Otherwise only the architecture is taken, for weights that are loaded later.
 
     Raises
     ------
@@ -71,23 +81,13 @@ def load_hf_backbone(name_or_dir: str | Path, *, pretrained: bool = True) -> HFB
         If it cannot be loaded, lacks weights, or is not a model of images.
     """
     name = str(name_or_dir)
-    try:
-        from transformers import AutoConfig, AutoModel
-    except ImportError as error:
-        raise ValueError(
-            f"hf:{name} needs transformers: pip install 'stct[encoders]'"
-        ) from error
+    models = _transformers(f"hf:{name}")
     try:
         with _quiet():
-            if pretrained:
-                model, report = AutoModel.from_pretrained(
-                    name, output_loading_info=True, use_safetensors=True
-                )
-            else:
-                untyped: Any = AutoModel
-                model = untyped.from_config(AutoConfig.from_pretrained(name))
-                report = {"missing_keys": []}
-            config = _processor_config(name)
+            model, report = models.AutoModel.from_pretrained(
+                name, output_loading_info=True, use_safetensors=True
+            )
+            processor = _processor_config(name)
     except Exception as error:  # transformers raises many kinds
         if isinstance(error, MemoryError):
             raise
@@ -105,9 +105,30 @@ def load_hf_backbone(name_or_dir: str | Path, *, pretrained: bool = True) -> HFB
     lacking = [key for key in missing if "pooler" not in key]
     if lacking:
         raise ValueError(f"hf:{name}: its file lacks weights, such as {lacking[0]}")
-    sizes = getattr(model.config, "vision_config", model.config)
-    preprocess = from_processor_config(config, getattr(sizes, "image_size", None))
-    return HFBackbone(model, preprocess, use_pooler=not missing)
+    return HFBackbone(model, processor, use_pooler=not missing)
+
+
+def rebuild_hf_backbone(recipe: Mapping[str, Any]) -> HFBackbone:
+    """Make the same backbone from its ``recipe``, for weights that are loaded later."""
+    models = _transformers("this model")
+    try:
+        kind = models.CONFIG_MAPPING[recipe["model"]["model_type"]]
+        model = models.AutoModel.from_config(kind.from_dict(recipe["model"]))
+        return HFBackbone(
+            model, dict(recipe["processor"]), use_pooler=bool(recipe["use_pooler"])
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not a model that transformers knows ({error})") from error
+
+
+def _transformers(what: str) -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise ValueError(
+            f"{what} needs transformers: pip install 'stct[encoders]'"
+        ) from error
+    return transformers
 
 
 def _processor_config(name: str) -> dict[str, Any]:

@@ -86,8 +86,29 @@ ModelFile = Annotated[
     typer.Argument(metavar="MODEL", help="A model.safetensors, or a run's folder."),
 ]
 PredictData = Annotated[
-    Path, typer.Argument(metavar="DATA", help="Images, as for 'stct train'.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="Images as for 'stct train'; labels if any are not looked at.",
+    ),
 ]
 PredictFile = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The .csv to write.")
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Table to write: .csv, .tsv, .parquet or .jsonl.",
+    ),
+]
+LeaveOut = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad",
+        help="Leave out images that cannot be read; how many and the first of them "
+        "are printed.",
+    ),
+]
+ReplaceFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace FILE if it exists.")
 ]

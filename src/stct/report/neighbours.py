@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.blocks import map_tiles, single_blas_thread
+from stct.rows import take_rows
 
 Ints = NDArray[np.intp]
 Floats = NDArray[np.floating]
@@ -73,7 +74,7 @@ def nearest(X: Any, rows: Ints, k: int) -> Ints:
     """
     n = X.shape[0]
     k = min(k, n - 1)
-    some = take(X, rows)  # (R, d)
+    some = take_rows(X, rows)  # (R, d)
     frame = _frame(some)  # its centre keeps the squares small
     queries = frame.see(some)
 
@@ -104,7 +105,7 @@ def draw_map(X: Any, num_sample: int, num_components: int = 50) -> Map:
     """Project all rows on the two main axes of an even sample of them (PCA)."""
     n = X.shape[0]
     sample = _evenly(n, num_sample)
-    some = take(X, _evenly(n, _SAMPLE_FOR_AXES))
+    some = take_rows(X, _evenly(n, _SAMPLE_FOR_AXES))
     frame = _frame(some)
     some = frame.see(some)
     # Any number of threads outside of here gives the same bits.
@@ -118,7 +119,7 @@ def draw_map(X: Any, num_sample: int, num_components: int = 50) -> Map:
         main[:, : axes.shape[1]] = axes[:, :2]
         tiles = map_tiles(lambda tile: frame.see(X[tile]) @ main, n)
         points = np.concatenate(list(tiles))
-        sample_points = frame.see(take(X, sample)) @ axes
+        sample_points = frame.see(take_rows(X, sample)) @ axes
     total = max(float(values.sum()), 1e-12)
     explained = [max(float(v), 0.0) / total for v in values[::-1][:2]]
     return Map(points, explained, sample, sample_points)
@@ -132,21 +133,6 @@ def tsne(points: Floats) -> Floats:
     layout = TSNE(perplexity=perplexity, init="pca", random_state=0)
     with single_blas_thread():
         return np.asarray(layout.fit_transform(points.astype(np.float32)))
-
-
-def take(X: Any, rows: Ints) -> Floats:
-    """Take single rows through blocks; they may be stored in shards."""
-    if isinstance(X, np.ndarray):
-        return X[rows]
-    taken = np.empty((len(rows), X.shape[1]), X[0:1].dtype)
-    order = np.argsort(rows, kind="stable")
-    tile = 8192
-    edges = np.searchsorted(rows[order], np.arange(0, X.shape[0] + tile, tile))
-    for i in range(len(edges) - 1):
-        here = order[edges[i] : edges[i + 1]]
-        if len(here):
-            taken[here] = X[i * tile : (i + 1) * tile][rows[here] - i * tile]
-    return taken
 
 
 def _evenly(n: int, count: int) -> Ints:

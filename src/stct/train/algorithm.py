@@ -16,14 +16,14 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from stct.estimator import LabelCorrector
-from stct.report.neighbours import take
+from stct.rows import take_rows
 from stct.train import srl
 from stct.train.config import Config
 from stct.train.images import Images
 from stct.train.inference import embedded, predict
 from stct.train.pretrain import simclr
 from stct.train.selection import neighbor_labels, select_clean
-from stct.train.state import State, Watch
+from stct.train.state import State, Watch, share_buffers
 
 
 class Round(NamedTuple):
@@ -55,6 +55,7 @@ def rounds(
     hidden = validation_rows(given, config, seed)
     if state.phase == "pretrain":
         simclr(state, images, config, seed=seed, fabric=fabric, watch=watch)
+        share_buffers(state.network, fabric)
         state.enter("srl", 1)
     while state.round <= config.num_rounds:
         if state.step == 0:
@@ -62,6 +63,7 @@ def rounds(
                 state, images, given, hidden, config, seed, fabric, shards
             )
         srl.train(state, images, config, seed=seed, fabric=fabric, watch=watch)
+        share_buffers(state.network, fabric)
         assert state.labels is not None
         assert state.clean is not None
         P = predict(state.network, images, fabric, rows=hidden)  # noqa: N806
@@ -95,8 +97,7 @@ def _correct_and_select(
         if fabric.global_rank == 0:
             if config.correct.enabled:
                 found = correct(H, given, state, config, seed)
-            clean = trusted_rows(H, found.labels, config, state.round, fabric)
-            clean[hidden] = False
+            clean = trusted_rows(H, found.labels, hidden, config, state.round, fabric)
     (state.labels, state.soft, state.annotator), state.clean = fabric.broadcast(
         (found, clean)
     )
@@ -170,26 +171,28 @@ def fit_corrector(
 def trusted_rows(
     H: Any,
     labels: NDArray[np.intp],
+    hidden: NDArray[np.intp],
     config: Config,
     round_number: int,
     fabric: Fabric,
 ) -> NDArray[np.bool_]:
     """Eq. (10): a share of each class that grows with the rounds, mu * epoch."""
     known = np.flatnonzero(labels >= 0)
+    out = np.isin(known, hidden)
     clean = np.zeros(len(labels), dtype=bool)
     if not config.srl.enabled:
-        clean[known] = True
+        clean[known] = ~out
         return clean
     settings = config.select
     Y_p = neighbor_labels(  # noqa: N806
-        take(H, known),
+        take_rows(H, known),
         labels[known],
         int(labels.max()) + 1,
         settings.num_neighbors,
         device=fabric.device,
     )
     keep = settings.keep_per_round * round_number
-    clean[known] = select_clean(labels[known], Y_p, keep)
+    clean[known] = select_clean(labels[known], Y_p, keep, hidden=out)
     return clean
 
 

@@ -7,9 +7,12 @@ without NMC.
 
 import difflib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
+
+_MOST = 1e30  # of rates: far more would not fit into the network's 32-bit numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,8 @@ class Pretrain:
     size: float = 1.0  # side of the views, as a share of the image's
 
     def __post_init__(self) -> None:
-        _at_least(0, self, "epochs", "learning_rate", "weight_decay")
+        _at_least(0, self, "epochs")
+        _between(0.0, _MOST, self, "learning_rate", "weight_decay")
         _at_least(2, self, "batch_size")
         _between(0.0, 1.0, self, "momentum", "warmup", "size")
         _positive(self, "temperature", "size")
@@ -87,6 +91,9 @@ class Correct:
             raise ValueError(
                 f"correct.method must be loo, split or paper, got {self.method!r}"
             )
+        _inside(0.0, 1.0, self, "val_ratio", "coverage")
+        _positive(self, "step_size", "agreement")
+        _between(0.0, 1.0, self, "agreement")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +135,7 @@ class SRL:
     def __post_init__(self) -> None:
         _at_least(1, self, "steps", "batch_size", "unlabeled_batch_size")
         _at_least(2, self, "num_anchors")
-        _at_least(0, self, "learning_rate", "weight_decay")
+        _between(0.0, _MOST, self, "learning_rate", "weight_decay")
         _at_least(0, self, "labeled_weight", "unlabeled_weight", "consistency_weight")
         _between(0.0, 1.0, self, "momentum", "confidence")
         _positive(self, "temperature", "target_temperature")
@@ -227,8 +234,8 @@ def _build(kind: Any, values: Mapping[str, Any]) -> Any:
 
 def _at_least(low: float, part: Any, *names: str) -> None:
     for name in names:
-        if not getattr(part, name) >= low:
-            _refuse(part, name, f"{low} or more")
+        if not low <= getattr(part, name) < math.inf:
+            _refuse(part, name, f"{low} or more, and finite")
 
 
 def _between(low: float, high: float, part: Any, *names: str) -> None:
@@ -237,10 +244,16 @@ def _between(low: float, high: float, part: Any, *names: str) -> None:
             _refuse(part, name, f"from {low} to {high}")
 
 
+def _inside(low: float, high: float, part: Any, *names: str) -> None:
+    for name in names:
+        if not low < getattr(part, name) < high:
+            _refuse(part, name, f"above {low} and below {high}")
+
+
 def _positive(part: Any, *names: str) -> None:
     for name in names:
-        if not getattr(part, name) > 0:
-            _refuse(part, name, "above 0")
+        if not 0 < getattr(part, name) < math.inf:
+            _refuse(part, name, "above 0, and finite")
 
 
 def _refuse(part: Any, name: str, allowed: str) -> None:

@@ -1,14 +1,14 @@
 """Images as training reads them: uint8 (b, h, w, c) tensors by row number."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from stct.data.images import LazyImages, read_images
+from stct.data.images import ImageSet, LazyImages, read_images
 from stct.train.augment import to_float
 
 _SAMPLE = 2048  # images for the channel means
@@ -21,7 +21,11 @@ class Images:
         self.device = device
         self.shape = tuple(images.shape)  # (n, h, w, c)
         resident = isinstance(images, np.ndarray) and not isinstance(images, np.memmap)
-        self._rows = torch.from_numpy(images).to(device) if resident else images
+        if resident:  # torch takes no flipped or read-only array
+            images = torch.from_numpy(np.require(images, requirements=["C", "W"])).to(
+                device
+            )
+        self._rows = images
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -48,6 +52,16 @@ class Images:
         return mean.float().cpu(), std.float().clamp(min=1e-3).cpu()
 
 
+def skipped_note(data: ImageSet) -> list[str]:
+    """Say in a sentence which images could not be read, if there are any."""
+    if not data.skipped:
+        return []
+    first = ", ".join(data.skipped[:3])
+    return [
+        f"{len(data.skipped):,} images could not be read and were left out: {first}"
+    ]
+
+
 def check_images(images: Any) -> NDArray[np.uint8] | Any:
     """Take uint8 (n, h, w) or (n, h, w, c) images, or a reader of such."""
     if isinstance(images, LazyImages):
@@ -67,28 +81,41 @@ def check_images(images: Any) -> NDArray[np.uint8] | Any:
     return images
 
 
+class Pictures(NamedTuple):
+    """Images (n, h, w, c), their labels, and which files could not be read."""
+
+    images: Any
+    labels: Any
+    skipped: list[str]
+
+
 def images_and_labels(
     source: Any,
     labels: Any,
     *,
     size: int = 0,
     shape: tuple[int, int, int] | None = None,
-) -> tuple[Any, Any]:
-    """Give images (n, h, w, c) and labels, from whatever a caller has.
+    label_column: str = "label",
+    skip_bad: bool = False,
+) -> Pictures:
+    """Give images and labels, from whatever a caller has.
 
     With ``shape`` (c, h, w) the images are for a trained network: they must be, or
     are made, of that shape, and labels are not needed.
     """
     images: Any
     found: Any
+    skipped: list[str] = []
     if isinstance(source, str | Path):
         read = read_images(
             source,
+            label_column=label_column,
             size=shape[1:] if shape else size or None,
             channels=shape[0] if shape else None,
+            skip_bad=skip_bad,
             labels_required=labels is None and shape is None,
         )
-        images, found = read.images, read.labels
+        images, found, skipped = read.images, read.labels, read.skipped
     elif hasattr(source, "__getitem__") and not hasattr(source, "shape"):
         images, found = _from_dataset(source)
     else:
@@ -105,17 +132,30 @@ def images_and_labels(
         raise ValueError("labels are missing: pass them beside the images")
     if labels is not None and len(labels) != len(images):
         raise ValueError(f"{len(images):,} images but {len(labels):,} labels")
-    return images, labels
+    return Pictures(images, labels, skipped)
 
 
 def _from_dataset(dataset: Any) -> tuple[Any, list[Any] | None]:
     """Read a torch dataset of (image, label), or a list of images, into memory."""
     items = [dataset[i] for i in range(len(dataset))]
-    pairs = items and isinstance(items[0], tuple)
-    images = [np.asarray(item[0] if pairs else item) for item in items]
+    if not items:
+        raise ValueError("the dataset holds no images")
+    pairs = isinstance(items[0], tuple | list) and len(items[0]) == 2
+    images = [_pixels(item[0] if pairs else item) for item in items]
     sizes = {image.shape for image in images}
     if len(sizes) > 1:
         raise ValueError(
             f"the images of a dataset must have one size, got {sorted(sizes)[:3]}"
         )
     return np.stack(images), [item[1] for item in items] if pairs else None
+
+
+def _pixels(image: Any) -> NDArray[Any]:
+    """Give one image as (h, w) or (h, w, c); torch's own order is (c, h, w)."""
+    if not isinstance(image, Tensor):
+        return np.asarray(image)
+    pixels: NDArray[Any] = image.cpu().numpy()
+    channels_first = pixels.ndim == 3 and pixels.shape[0] in (1, 3)
+    if channels_first and pixels.shape[2] not in (1, 3):
+        return pixels.transpose(1, 2, 0)
+    return pixels

@@ -121,10 +121,6 @@ def _own_share(
     share = -(-len(rows) // fabric.world_size)
     padded = np.resize(rows, share * fabric.world_size)
     mine = padded[fabric.global_rank * share :][:share]
-    if fabric.world_size > 1:
-        # Means and variances of batch norms are each process's own after a step.
-        for buffer in network.buffers():
-            torch.distributed.broadcast(buffer, src=0)
     was_training = network.training
     network.eval()
     parts = []

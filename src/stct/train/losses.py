@@ -42,10 +42,10 @@ def srl_loss(
     return SRLLoss(total, l_labeled, l_unlabeled, l_consistency)
 
 
-def labeled_only(logits: Tensor, labels: Tensor) -> SRLLoss:
+def labeled_only(logits: Tensor, labels: Tensor, settings: SRL) -> SRLLoss:
     """Eq. (15) where there is nothing but L_L."""
     loss, none = labeled(logits, labels), logits.new_zeros(())
-    return SRLLoss(loss, loss, none, none)
+    return SRLLoss(settings.labeled_weight * loss, loss, none, none)
 
 
 def labeled(logits: Tensor, labels: Tensor) -> Tensor:

@@ -17,7 +17,9 @@ from stct.train.inference import embed, predict
 from stct.train.model_file import About, load_model, save_model
 from stct.train.networks import Network
 from stct.train.presets import preset as find_preset
-from stct.train.training import Progress, Task, check_classes, make_fabric, train
+from stct.train.task import Task
+from stct.train.training import check_classes, make_fabric, prepare, train
+from stct.train.watching import Progress
 
 
 class STCT:
@@ -32,7 +34,7 @@ class STCT:
     seed : int, default=0
         Same seed, same machine: same bytes.
     encoder : torch.nn.Module, optional
-        Your own network, images (b, c, h, w) to features (b, d).
+        Your own network, images (b, c, h, w) to features (b, d). A copy is trained.
 
     Attributes
     ----------
@@ -44,6 +46,8 @@ class STCT:
         The last correction; None when NMC is switched off.
     history_ : list of dict
         One entry for each round.
+    skipped_ : list of str
+        Files that could not be read, with ``fit(..., skip_bad=True)``.
 
     Examples
     --------
@@ -69,6 +73,8 @@ class STCT:
         images: Any,
         labels: ArrayLike | None = None,
         *,
+        label_column: str = "label",
+        skip_bad: bool = False,
         progress: Callable[[Progress], None] | None = None,
     ) -> Self:
         """Train on noisy labels.
@@ -77,14 +83,25 @@ class STCT:
         ----------
         images : array, path or torch dataset
             uint8 (n, h, w) or (n, h, w, c); or a folder of class folders, a table of
-            paths, an .npz file or CIFAR's files; or a dataset of (image, label).
+            paths, an .npz file or CIFAR's files; or a dataset of (image, label), where
+            a tensor may be (c, h, w) too.
         labels : array-like of shape (n,), optional
             Noisy labels of any type, None where missing. Not needed where ``images``
             brings its own.
+        label_column : str, default="label"
+            Of a table of paths.
+        skip_bad : bool, default=False
+            Leave out files that cannot be read and list them in ``skipped_``.
         progress : callable, optional
             Is told how far it is after every step.
         """
-        pixels, y = images_and_labels(images, labels, size=self.config.image_size)
+        pixels, y, self.skipped_ = images_and_labels(
+            images,
+            labels,
+            size=self.config.image_size,
+            label_column=label_column,
+            skip_bad=skip_bad,
+        )
         encoded = encode(y)
         check_classes(encoded)
         task = Task(
@@ -96,7 +113,8 @@ class STCT:
             encoder=self.encoder,
         )
         self._fabric = make_fabric()
-        trained = train(task, fabric=self._fabric, show=progress or _ignore)
+        ready = prepare(task, fabric=self._fabric)
+        trained = train(task, ready, fabric=self._fabric, show=progress or _ignore)
         state = trained.state
         self.history_ = trained.history
         self.classes_: NDArray[Any] = encoded.classes
@@ -156,7 +174,7 @@ class STCT:
         return self.network_
 
     def _images(self, images: Any) -> Images:
-        pixels, _ = images_and_labels(images, None, shape=self._shape)
+        pixels = images_and_labels(images, None, shape=self._shape).images
         return Images(pixels, self._fabric.device)
 
 

@@ -1,7 +1,6 @@
 """The model file: weights as safetensors, and what is needed to use them as texts."""
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,9 +9,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from stct.encoders.huggingface import HFBackbone
 from stct.train import networks
 from stct.train.config import Encoder
-from stct.train.runs import read_tensors
+from stct.train.files import read_tensors, write_whole
 
 MODEL, PRETRAINED = "model.safetensors", "pretrained.safetensors"
 _VERSION = 1
@@ -25,6 +25,7 @@ class About(NamedTuple):
     own_encoder: bool  # the caller's module: its code is not in the file
     classes: list[Any]  # labels by column of the classifier
     image_shape: tuple[int, int, int]  # c, h, w
+    recipe: dict[str, Any] | None = None  # of an hf: encoder, as the file has it
 
 
 def save_model(path: Path, network: networks.Network, about: About) -> None:
@@ -36,13 +37,10 @@ def save_model(path: Path, network: networks.Network, about: About) -> None:
         "classes": about.classes,
         "image_shape": list(about.image_shape),
     }
+    if isinstance(network.encoder, HFBackbone):  # its folder may be gone one day
+        facts["recipe"] = network.encoder.recipe
     tensors = {k: v.contiguous().cpu() for k, v in network.state_dict().items()}
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(save(tensors, metadata={"about": json.dumps(facts)}))
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_whole(path, save(tensors, metadata={"about": json.dumps(facts)}))
 
 
 def load_model(
@@ -64,7 +62,7 @@ def load_model(
         generator=torch.Generator(),
         encoder=encoder,
         image_shape=about.image_shape,
-        pretrained=False,
+        recipe=about.recipe,
     )
     _fill(network, tensors, path)
     return network.eval(), about
@@ -102,6 +100,7 @@ def _read(path: Path) -> tuple[dict[str, Tensor], About]:
             bool(facts["own_encoder"]),
             list(facts["classes"]),
             (int(channels), int(height), int(width)),
+            facts.get("recipe"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: not a model of stct train ({error})") from None

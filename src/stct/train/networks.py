@@ -4,14 +4,16 @@ Images come as floats in [0, 1]; the network normalises them itself, so whoever
 predicts cannot forget to.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from stct.encoders.embedding import HUGGING_FACE
-from stct.encoders.huggingface import load_hf_backbone
+from stct.encoders.huggingface import load_hf_backbone, rebuild_hf_backbone
 from stct.train.config import Encoder
 
 
@@ -117,19 +119,22 @@ def build(
     generator: torch.Generator,
     encoder: nn.Module | None = None,
     image_shape: tuple[int, int, int],
-    pretrained: bool = True,
+    recipe: Mapping[str, Any] | None = None,
 ) -> Network:
-    """Make the network; ``encoder`` takes the place of the one in ``settings``.
+    """Make the network; a copy of ``encoder`` is taken instead of ``settings``' own.
 
     ``mean`` and ``std`` (c,) are those of the training images, in [0, 1]. An ``hf:``
-    encoder comes with its weights, or without when ``pretrained`` is False.
+    encoder comes with its weights, or by its ``recipe`` without.
     """
+    encoder = deepcopy(encoder)  # the caller's stays as it is
     if encoder is None and settings.name == "wrn":
         encoder = WideResNet(settings, channels=image_shape[0])
         initialise(encoder, generator)
     elif encoder is None:
-        encoder = load_hf_backbone(
-            settings.name.removeprefix(HUGGING_FACE), pretrained=pretrained
+        encoder = (
+            load_hf_backbone(settings.name.removeprefix(HUGGING_FACE))
+            if recipe is None
+            else rebuild_hf_backbone(recipe)
         )
         if image_shape[0] != 3:
             raise ValueError(f"encoder.name={settings.name}: needs colour images")

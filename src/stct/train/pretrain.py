@@ -18,7 +18,9 @@ from stct.train.state import (
     check_loss,
     generator_at,
     own_slice,
+    seeded_at,
     set_rate,
+    shared_batch,
 )
 
 
@@ -33,30 +35,31 @@ def simclr(
 ) -> None:
     """Train encoder and projection head so that two views of an image look alike."""
     settings = config.pretrain
-    batch_size = min(settings.batch_size, len(images))
-    per_epoch = len(images) // batch_size
+    per_step = batch_size(settings, len(images), fabric)
+    per_epoch = len(images) // per_step
     num_steps = settings.epochs * per_epoch
     optimizer = state.sgd(
         settings.learning_rate, settings.momentum, settings.weight_decay, fabric
     )
-    mine = own_slice(fabric, batch_size)
-    size = _view_size(images, settings)
+    mine = own_slice(fabric, per_step)
+    view_size = _view_size(images, settings)
     state.module.train()
     while state.step < num_steps:
         epoch, place = divmod(state.step, per_epoch)
         order = _order(len(images), seed, epoch)
-        rows = order[place * batch_size : (place + 1) * batch_size][mine]
+        rows = order[place * per_step : (place + 1) * per_step][mine]
         draws = generator_at(seed, "pretrain", state.step)
         set_rate(optimizer, _rate(settings, state.step / num_steps))
 
         batch = images.batch(rows)
         views = [
             augment.warp(
-                batch, _view(batch_size, mine, config, draws, fabric), size=size
+                batch, _view(per_step, mine, config, draws, fabric), size=view_size
             )
             for _ in range(2)
         ]
-        z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
+        with seeded_at(fabric, seed, "pretrain", state.step):
+            z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
         loss = losses.nt_xent(
             z1, z2, settings.temperature, others=_all_views(z1, z2, fabric)
         )
@@ -67,7 +70,13 @@ def simclr(
         parts = {"contrast": loss.item()}
         check_loss(parts, state)
         state.step += 1
-        watch(Step("pretrain", 0, state.step, num_steps, 2 * batch_size, parts))
+        watch(Step("pretrain", 0, state.step, num_steps, 2 * per_step, parts))
+
+
+def batch_size(settings: Pretrain, n: int, fabric: Fabric) -> int:
+    """Give the images of one step: no more than there are, as many in each process."""
+    wanted = min(settings.batch_size, n)
+    return shared_batch(fabric, wanted, "pretrain.batch_size")
 
 
 @lru_cache(maxsize=1)

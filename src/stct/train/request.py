@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from stct.data.columns import as_targets
 from stct.data.images import ImageSet, LazyImages, read_images
+from stct.encoders.embedding import HUGGING_FACE
 from stct.labels import EncodedLabels
 from stct.train.config import Config, from_dict, override
 from stct.train.model_file import About, start_from
 from stct.train.presets import preset
 from stct.train.runs import CONFIG, Run
-from stct.train.training import Task, check_classes
+from stct.train.task import Task
+from stct.train.training import check_classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +55,22 @@ def new_request(
             raise ValueError(f"{path}: there is no such file or folder")
     return Request(
         data=str(data.resolve()),
-        config=override(preset(preset_name), assignments),
+        config=_from_anywhere(override(preset(preset_name), assignments)),
         seed=seed,
         preset=preset_name,
         test=str(test.resolve()) if test else None,
         init=str(init.resolve()) if init else None,
         **reading,
     )
+
+
+def _from_anywhere(config: Config) -> Config:
+    """Write a folder of an ``hf:`` encoder in full: a run may go on elsewhere."""
+    name = config.encoder.name.removeprefix(HUGGING_FACE)
+    if name == config.encoder.name or not Path(name).is_dir():
+        return config
+    full = f"{HUGGING_FACE}{Path(name).resolve()}"
+    return replace(config, encoder=replace(config.encoder, name=full))
 
 
 def next_folder(data: Path) -> Path:
@@ -174,15 +185,16 @@ def _test(
     if request.test is None:
         return None
     test = read_data(request.test, request, like=data)
-    number = {_plain(label): i for i, label in enumerate(encoded.classes)}
-    targets = as_targets(given_labels(test))
-    unknown = sorted({str(t) for t in targets if _plain(t) not in number})
+    # As text: the numbers of an array and the names of folders are the same classes.
+    number = {str(_plain(label)): i for i, label in enumerate(encoded.classes)}
+    targets = [None if t is None else str(t) for t in as_targets(given_labels(test))]
+    unknown = sorted({str(t) for t in targets if t not in number})
     if unknown:
         raise ValueError(
             f"{request.test}: label {unknown[0]!r} is not among the classes of "
             f"{request.data}"
         )
-    truth = np.array([number[_plain(t)] for t in targets], dtype=np.intp)
+    truth = np.array([number[str(t)] for t in targets], dtype=np.intp)
     return test.images, truth
 
 

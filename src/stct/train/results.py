@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from stct.data.tables import Table
 from stct.labels import EncodedLabels
 from stct.report import REPORT_FILES, write_report
 from stct.train.algorithm import fit_corrector, starting_labels
+from stct.train.images import skipped_note
 from stct.train.model_file import MODEL, save_model
 from stct.train.request import Request, about_model, given_labels
 from stct.train.runs import Run
@@ -43,20 +43,17 @@ def finish(
     encoded: EncodedLabels,
     trained: Trained,
     H: Any,  # noqa: N803
-    seconds: float,
 ) -> dict[str, Any]:
     """Correct the labels a last time and write what the run gave; summary last.
 
     H (n, d) are the embeddings, an array or shards.
     """
-    state, config = trained.state, request.config
+    state, config, seconds = trained.state, request.config, trained.seconds
     if run is None:
         return {}
     save_model(run.folder / MODEL, state.network, about_model(request, data, encoded))
     inputs = _inputs(data, request, H)
-    temporary = run.folder / ".results.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
+    temporary = run.scratch()
     if config.correct.enabled:
         start = starting_labels(encoded.codes, state, config)
         y = [None if code < 0 else encoded.classes[code] for code in start]
@@ -66,7 +63,7 @@ def finish(
     else:
         summary = _write_given(temporary, inputs, seconds)
     rounds = run.read_rounds()
-    summary["notes"] = [*summary["notes"], *_skipped(data)]
+    summary["notes"] = [*summary["notes"], *skipped_note(data), *_software(run)]
     summary["training"] = {
         "preset": request.preset,
         "seed": request.seed,
@@ -145,10 +142,10 @@ def _write_report(
     )
 
 
-def _skipped(data: ImageSet) -> list[str]:
-    if not data.skipped:
+def _software(run: Run) -> list[str]:
+    if len(run.software) == 1:
         return []
-    first = ", ".join(data.skipped[:3])
     return [
-        f"{len(data.skipped):,} images could not be read and were left out: {first}"
+        f"trained in parts with {' and with '.join(run.software)}: one version "
+        "throughout may give other numbers"
     ]

@@ -14,9 +14,9 @@ import json
 import os
 import platform
 import secrets
+import shutil
 import time
 from collections.abc import Mapping
-from copy import deepcopy
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, Self
@@ -24,15 +24,15 @@ from typing import IO, Any, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
 
 import stct
+from stct.train.checkpoint import CHECKPOINT, as_bytes
+from stct.train.files import write_whole
 from stct.train.state import State
 
 _NO_LOSSES = ("phase", "round", "step", "seconds")
-CONFIG, METRICS, CHECKPOINT = "config.json", "metrics.jsonl", "checkpoint.safetensors"
+CONFIG, METRICS = "config.json", "metrics.jsonl"
+_SCRATCH = ".results.tmp"
 _VERSION = 1  # of the directory's layout
 
 
@@ -43,24 +43,25 @@ class Run:
         self.folder = folder
         self.facts = facts  # of config.json
         self.ids: list[Any] = []  # of the rows, for the files of labels
+        self.software = [_software()]  # all that this run was trained with
+        self._taken: bytes | None = None  # a checkpoint that waits for a good loss
         self._lock: IO[str] | None = None
 
     @classmethod
     def start(cls, folder: Path, facts: Mapping[str, Any]) -> Self:
         """Make a new directory; an existing one is never touched."""
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise ValueError(
-                f"{folder}: exists; a run never overwrites another: choose another "
-                f"-o, or go on with it: stct train --resume {folder}"
-            )
+        check_free(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.tmp")
-        temporary.mkdir()
-        run = cls(temporary, {"run_version": _VERSION, **facts})
-        run._hold()
-        run.write_json("environment.json", environment())
-        run.write_json(CONFIG, run.facts)
-        temporary.rename(folder)  # fails where another run was quicker
+        try:
+            temporary.mkdir()
+            run = cls(temporary, {"run_version": _VERSION, **facts})
+            run._hold()
+            run.write_json("environment.json", environment())
+            run.write_json(CONFIG, run.facts)
+            temporary.rename(folder)  # fails where another run was quicker
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
         run.folder = folder
         return run
 
@@ -88,7 +89,8 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let others have the directory."""
+        """Let others have the directory, without what is half-written."""
+        shutil.rmtree(self.folder / _SCRATCH, ignore_errors=True)
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -100,12 +102,7 @@ class Run:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write a file as a whole."""
-        temporary = self.folder / f".{name}.tmp"
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.folder / name)
+        write_whole(self.folder / name, data)
 
     def log(self, entry: Mapping[str, Any]) -> None:
         """Add a line to the metrics."""
@@ -140,6 +137,13 @@ class Run:
         lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]
 
+    def scratch(self) -> Path:
+        """Give an empty folder for `adopt`."""
+        temporary = self.folder / _SCRATCH
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
+        return temporary
+
     def adopt(self, temporary: Path, *, last: str) -> None:
         """Move finished files to the top; ``last`` says that all are there."""
         for path in sorted(temporary.iterdir(), key=lambda path: path.name == last):
@@ -148,23 +152,40 @@ class Run:
             path.replace(self.folder / path.name)
         temporary.rmdir()
 
-    def save(self, state: State) -> None:
-        """Replace the checkpoint; a kill on the way leaves the old one."""
+    def save(self, state: State, settings: str, seconds: float) -> None:
+        """Take a checkpoint, to be written by `confirm`."""
         metrics = self.folder / METRICS
         length = metrics.stat().st_size if metrics.exists() else 0
-        place = {
-            "phase": state.phase,
-            "round": str(state.round),
-            "step": str(state.step),
+        notes = {
+            "settings": settings,
+            "software": json.dumps(self.software),
+            "seconds": f"{seconds:.3f}",
             "metrics_bytes": str(length),
         }
         # Made in memory and written by ourselves: a full disk is then an OSError.
-        self.write_bytes(CHECKPOINT, save(_tensors(state), metadata=place))
+        self._taken = as_bytes(state, notes)
 
-    def cut_metrics(self, place: Mapping[str, str]) -> None:
-        """Drop metrics that are younger than the checkpoint: they will come again."""
-        if (self.folder / METRICS).exists():
-            os.truncate(self.folder / METRICS, int(place.get("metrics_bytes", "0")))
+    def confirm(self) -> None:
+        """Replace the checkpoint by the one taken last: its weights were good.
+
+        Only the next loss shows whether a step has ruined them, so until then the
+        older one stays. A kill on the way leaves it too.
+        """
+        if self._taken is not None:
+            self.write_bytes(CHECKPOINT, self._taken)
+            self._taken = None
+
+    def go_on(self, place: Mapping[str, str]) -> None:
+        """Take up where the checkpoint stands; {}: from the beginning.
+
+        Metrics that are younger are dropped: they will come again.
+        """
+        metrics = self.folder / METRICS
+        if metrics.exists():
+            known = int(place.get("metrics_bytes", "0"))
+            os.truncate(metrics, min(known, metrics.stat().st_size))
+        before = json.loads(place.get("software", "[]"))
+        self.software = [*before, *(s for s in self.software if s not in before)]
 
     def _hold(self) -> None:
         lock = (self.folder / ".lock").open("w")
@@ -176,28 +197,21 @@ class Run:
         self._lock = lock
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read a safetensors file and its texts; nothing in it is ever run."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path}: not a safetensors file ({error})") from None
+def check_free(folder: Path) -> None:
+    """Refuse a place where no new run can begin; meant to be called early."""
+    if folder.resolve() == Path.cwd():
+        raise ValueError(
+            f"-o {folder}: a run makes a folder of its own; give it a name, e.g. -o run"
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(
+            f"{folder}: exists; a run never overwrites another: choose another "
+            f"-o, or go on with it: stct train --resume {folder}"
+        )
 
 
-def load_checkpoint(folder: Path, state: State) -> dict[str, str]:
-    """Bring the state to the last checkpoint and give its place; {}: there is none."""
-    path = folder / CHECKPOINT
-    if not path.exists():
-        return {}
-    tensors, place = read_tensors(path)
-    try:
-        _restore(state, tensors, place)
-    except (KeyError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise ValueError(f"{path}: not a checkpoint of this run ({reason})") from None
-    return place
+def _software() -> str:
+    return f"stct {stct.__version__}, torch {torch.__version__}"
 
 
 def environment() -> dict[str, Any]:
@@ -214,42 +228,4 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-    }
-
-
-_ARRAYS = ("labels", "soft", "clean", "annotator")  # of a State
-
-
-def _tensors(state: State) -> dict[str, Tensor]:
-    tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
-    if state.frozen is not None:
-        tensors |= {f"frozen.{k}": v for k, v in state.frozen.state_dict().items()}
-    if state.optimizer is not None:
-        for i, memory in state.optimizer.state_dict()["state"].items():
-            if memory["momentum_buffer"] is not None:
-                tensors[f"momentum.{i}"] = memory["momentum_buffer"]
-    for name in _ARRAYS:
-        if getattr(state, name) is not None:
-            tensors[name] = torch.from_numpy(getattr(state, name))
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
-
-
-def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) -> None:
-    state.network.load_state_dict(_part(tensors, "network."))
-    frozen = _part(tensors, "frozen.")
-    if frozen:
-        state.frozen = deepcopy(state.network)
-        state.frozen.load_state_dict(frozen)
-    state.phase = place["phase"]
-    state.round, state.step = int(place["round"]), int(place["step"])
-    state.momentum = {int(i): t for i, t in _part(tensors, "momentum.").items()}
-    for name in _ARRAYS:
-        setattr(state, name, tensors[name].numpy() if name in tensors else None)
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
     }

@@ -47,6 +47,8 @@ def select_clean(
     labels: NDArray[np.integer],
     neighbors: NDArray[np.floating],
     keep: float,
+    *,
+    hidden: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
     """Eq. (10): the share ``keep`` of each class whose neighbours agree most.
 
@@ -54,15 +56,20 @@ def select_clean(
     neighbours is -log Y_p[label]; the ``keep`` smallest of each class are selected.
     Where several tie at the border, all or none of them would be arbitrary, so they
     are taken in row order until the count is full. A class with rows keeps at least
-    one.
+    one. ``hidden`` (n,) rows take part and are dropped, so what they are does not
+    change how the others stand; a class that would lose all its rows by that keeps
+    the best of the others.
     """
     with np.errstate(divide="ignore"):
         losses = -np.log(neighbors[np.arange(len(labels)), labels])  # (n,)
+    shown = np.ones(len(labels), dtype=bool) if hidden is None else ~hidden
     clean = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         rows = np.flatnonzero(labels == label)
         count = max(1, round(min(1.0, keep) * len(rows)))
-        clean[rows[np.argsort(losses[rows], kind="stable")[:count]]] = True
+        ranked = rows[np.argsort(losses[rows], kind="stable")]
+        chosen, possible = ranked[:count][shown[ranked[:count]]], ranked[shown[ranked]]
+        clean[chosen if len(chosen) else possible[:1]] = True
     return clean
 
 

@@ -18,7 +18,9 @@ from stct.train.state import (
     check_loss,
     generator_at,
     own_slice,
+    seeded_at,
     set_rate,
+    shared_batch,
 )
 
 
@@ -32,7 +34,7 @@ def train(
     watch: Watch,
 ) -> None:
     """Train encoder and heads for one round, on ``state.labels`` where ``clean``."""
-    settings = what_to_learn(config.srl)
+    settings = what_to_learn(config.srl, fabric)
     optimizer = state.sgd(
         settings.learning_rate, settings.momentum, settings.weight_decay, fabric
     )
@@ -42,7 +44,8 @@ def train(
         draws = generator_at(seed, "srl", state.round, state.step)
         batch = draw_batch(images, rows, settings, config.augment, draws, fabric)
         set_rate(optimizer, _rate(config, state))
-        loss = forward(state.module, batch, settings)
+        with seeded_at(fabric, seed, "srl", state.round, state.step):
+            loss = forward(state.module, batch, settings)
         optimizer.zero_grad()
         fabric.backward(loss.total)
         optimizer.step()
@@ -59,7 +62,7 @@ def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
     b, u = len(batch.labeled), len(batch.weak)
     if u == 0:  # nothing to learn from unlabelled samples: plain cross-entropy
         logits = module(batch.labeled, classify=True).logits
-        return losses.labeled_only(logits, batch.labels)
+        return losses.labeled_only(logits, batch.labels, settings)
     with torch.no_grad():
         target = module(
             torch.cat([batch.weak, batch.anchors]), classify=True, project=True
@@ -154,8 +157,18 @@ def draw_batch(
     )
 
 
-def what_to_learn(settings: SRL) -> SRL:
-    """Without SRL: cross-entropy alone, on as many images a step."""
+def what_to_learn(settings: SRL, fabric: Fabric) -> SRL:
+    """Give every process as many images; without SRL: cross-entropy alone, on all."""
+
+    def share(name: str) -> int:
+        return shared_batch(fabric, getattr(settings, name), f"srl.{name}")
+
+    settings = replace(
+        settings,
+        batch_size=share("batch_size"),
+        unlabeled_batch_size=share("unlabeled_batch_size"),
+        num_anchors=share("num_anchors"),
+    )
     if settings.enabled:
         return settings
     return replace(

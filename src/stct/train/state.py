@@ -5,7 +5,8 @@ place in the run (`generator_at`), so a step can be repeated from its number alo
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -84,9 +85,25 @@ Watch = Callable[[Step], None]
 
 def generator_at(seed: int, *place: object) -> torch.Generator:
     """Give the generator of one place in a run, such as ``"srl", 2, 117``."""
+    return torch.Generator().manual_seed(_number_at(seed, *place))
+
+
+@contextmanager
+def seeded_at(fabric: Fabric, seed: int, *place: object) -> Iterator[None]:
+    """Let layers that ask torch's own generator draw from this place in the run.
+
+    Each process draws for its own images; the caller's generator is left alone.
+    """
+    gpu = [fabric.device] if fabric.device.type == "cuda" else []
+    with torch.random.fork_rng(gpu):
+        torch.manual_seed(_number_at(seed, *place, fabric.global_rank))
+        yield
+
+
+def _number_at(seed: int, *place: object) -> int:
     text = repr((seed, *place)).encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
-    return torch.Generator().manual_seed(number % 2**63)
+    return number % 2**63
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -102,14 +119,41 @@ def own_slice(fabric: Fabric, count: int) -> slice:
     return slice(start, stop)
 
 
+def shared_batch(fabric: Fabric, count: int, name: str) -> int:
+    """Round a global batch down so that every process gets as many rows."""
+    processes = fabric.world_size
+    if count < processes:
+        raise ValueError(
+            f"{name}: a batch of {count} is too small for {processes} processes; "
+            "it must be as many or more"
+        )
+    return count - count % processes
+
+
+def share_buffers(network: Network, fabric: Fabric) -> None:
+    """Give all processes the normalisation statistics of the first.
+
+    Each has updated them with its own part of the last batch; what they embed or
+    predict together must come from one network.
+    """
+    if fabric.world_size > 1:
+        for buffer in network.buffers():
+            torch.distributed.broadcast(buffer, 0)
+
+
 def check_loss(losses: dict[str, float], state: State) -> None:
-    """Stop at a loss that is not a number; the last checkpoint is still good."""
+    """Stop at a loss that is not a number; the checkpoint is from before it."""
     if not all(np.isfinite(value) for value in losses.values()):
         where = f"step {state.step + 1} of {state.phase}"
         where += f", round {state.round}" if state.round else ""
+        keep = (
+            "; --init DIR (of this run, or what it began with) spares SimCLR"
+            if state.round
+            else ""
+        )
         raise ValueError(
             f"the loss is not a number at {where}: "
             + ", ".join(f"{name} {value}" for name, value in losses.items())
-            + "; a lower learning rate helps, e.g. --set "
-            f"{state.phase}.learning_rate=0.001"
+            + "; start a new run with a lower learning rate, e.g. --set "
+            f"{state.phase}.learning_rate=0.001{keep}"
         )

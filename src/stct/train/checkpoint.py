@@ -1,0 +1,90 @@
+"""Checkpoints: all of a `State` as one safetensors file, and where the run stood."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from stct.train.config import Config
+from stct.train.files import read_tensors
+from stct.train.state import State
+
+CHECKPOINT = "checkpoint.safetensors"
+_ARRAYS = ("labels", "soft", "clean", "annotator")  # of a State
+
+
+def settings_hash(config: Config, seed: int) -> str:
+    """Tell whether a checkpoint was made with these settings."""
+    text = json.dumps([asdict(config), seed], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_bytes(state: State, notes: Mapping[str, str]) -> bytes:
+    """Make the file in memory; ``notes`` are for whoever goes on."""
+    place = {
+        "phase": state.phase,
+        "round": str(state.round),
+        "step": str(state.step),
+        **notes,
+    }
+    return save(_tensors(state), metadata=place)
+
+
+def load_checkpoint(folder: Path, state: State, settings: str) -> dict[str, str]:
+    """Bring the state to the last checkpoint and give its place; {}: there is none."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return {}
+    tensors, place = read_tensors(path)
+    if place.get("settings", settings) != settings:
+        raise ValueError(
+            f"{folder}: its settings or seed are not those of its checkpoint; put "
+            "config.json back as it was, or start a new run"
+        )
+    try:
+        _restore(state, tensors, place)
+    except (KeyError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise ValueError(f"{path}: not a checkpoint of this run ({reason})") from None
+    return place
+
+
+def _tensors(state: State) -> dict[str, Tensor]:
+    tensors = {f"network.{k}": v for k, v in state.network.state_dict().items()}
+    if state.frozen is not None:
+        tensors |= {f"frozen.{k}": v for k, v in state.frozen.state_dict().items()}
+    if state.optimizer is not None:
+        for i, memory in state.optimizer.state_dict()["state"].items():
+            if memory["momentum_buffer"] is not None:
+                tensors[f"momentum.{i}"] = memory["momentum_buffer"]
+    for name in _ARRAYS:
+        if getattr(state, name) is not None:
+            tensors[name] = torch.from_numpy(getattr(state, name))
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) -> None:
+    state.network.load_state_dict(_part(tensors, "network."))
+    frozen = _part(tensors, "frozen.")
+    if frozen:
+        state.frozen = deepcopy(state.network)
+        state.frozen.load_state_dict(frozen)
+    state.phase = place["phase"]
+    state.round, state.step = int(place["round"]), int(place["step"])
+    state.momentum = {int(i): t for i, t in _part(tensors, "momentum.").items()}
+    for name in _ARRAYS:
+        setattr(state, name, tensors[name].numpy() if name in tensors else None)
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
