@@ -111,3 +111,13 @@ def test_much_noise_in_few_rows_of_many_classes_is_not_flattered():
     y = noise.symmetric(truth, 20, 0.7, rng).labels
     estimate = LabelCorrector().fit(X, y).estimated_accuracy_.before
     assert estimate == pytest.approx((y == truth).mean(), abs=0.04)
+
+
+def test_clean_labels_of_groups_far_apart_lead_nowhere():
+    """No sharpness is sharp enough for them; that ends without a warning."""
+    for n, classes, seed in [(60, 4, 1), (120, 3, 3), (60, 4, 0), (120, 3, 0)]:
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, classes, n)
+        X = rng.normal(size=(n, 16)) + 3.0 * rng.normal(size=(classes, 16))[truth]
+        labels = LabelCorrector().fit(X.astype(np.float32), truth).labels_
+        np.testing.assert_array_equal(labels, truth)

@@ -20,6 +20,7 @@ PSEUDO_ROWS = 20.0  # of a symmetric annotator, for each class
 SAMPLE = 8192  # rows for choosing a family
 FREE_INTERCEPT = 1e-3
 ALL_STEPS, PROVE_STEPS, BALANCE_STEPS = 150, 5, 20
+FARTHEST = 5.0  # that a logarithm may go in a balance
 SAME = 0.005  # entries of T that differ by less
 FIRST_STEP, DIFFERENCE, TOLERANCE = 0.5, 1e-3, 1e-4  # of logarithms, for a balance
 
@@ -127,9 +128,11 @@ def balance(model: ForwardModel, W: Floats, T: Floats) -> tuple[Floats, Floats]:
     diagonal, num_rows = np.eye(len(T)), max(model.num_free, 1)
 
     def unpack(sharper: float, surer: float) -> tuple[Floats, Floats]:
-        # Around 1: the tolerance is relative.
-        rows = T * np.exp((surer - 1.0) * diagonal)
-        return np.exp(sharper - 1.0) * W, rows / rows.sum(axis=1, keepdims=True)
+        # Around 1: the tolerance is relative. Clean labels of groups far apart have no
+        # top: the way there must not lead out of the numbers.
+        sharper, surer = np.clip((sharper - 1.0, surer - 1.0), -FARTHEST, FARTHEST)
+        rows = T * np.exp(surer * diagonal)
+        return np.exp(sharper) * W, rows / rows.sum(axis=1, keepdims=True)
 
     @cache
     def look(sharper: float, surer: float) -> tuple[float, Floats]:
