@@ -91,7 +91,7 @@ torch.save((loss.detach(), z1.grad, z2.grad), Path({out!r}) / f"loss-{{rank}}.pt
 images, labels = pictures(96, np.random.default_rng(0))
 labels[::5] = (labels[::5] + 1) % 4
 state, pixels = start(images, CONFIG, fabric)
-embedded = algorithm.embed
+embedded = algorithm.embedded
 
 
 def remember(network, *rest):
@@ -100,7 +100,7 @@ def remember(network, *rest):
     return embedded(network, *rest)
 
 
-algorithm.embed = remember
+algorithm.embedded = remember
 for done in algorithm.rounds(
     state, pixels, labels, CONFIG, seed=0, fabric=fabric, watch=lambda step: None
 ):
