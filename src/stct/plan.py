@@ -25,7 +25,7 @@ from stct.command_cost import (
 from stct.console import size
 from stct.engine import Local
 from stct.estimator import MAX_DENSE
-from stct.forward import MOST_PARAMETERS, ForwardModel
+from stct.forward import ForwardModel
 from stct.given_labels import MAX_FITTED
 from stct.log_odds import teaching_stride
 from stct.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
@@ -43,7 +43,7 @@ MAX_WIDTH = 512  # columns and classes of the calibration; what is wider is scal
 # and evaluations that choose and fit.
 FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 5
 NARROW_PASSES, CHOOSE_STEPS = 10, 200
-FIT_STEPS, SLOW_FIT_STEPS = 45, 85  # with curvature known, and without
+FIT_STEPS, FIT_STEPS_PER_CLASS = 45, 1.2  # at least so many, more for many classes
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
 # With many classes, fits, and passes over the sample: of the likelihood, and wide ones.
 MANY_FITS, MANY_STEPS, MANY_WIDE = 1.0, 50, 8
@@ -231,9 +231,8 @@ def _seconds(problem: Problem, costs: Costs) -> float:
         + NARROW_PASSES * costs.narrow
     )
     chosen = CHOOSE_STEPS * min(n, SAMPLE) + 10 * min(n, MAX_VALIDATION)
-    C = problem.classes
-    known = C * (2 * C + 1) <= MOST_PARAMETERS
-    fitted = (FIT_STEPS if known else SLOW_FIT_STEPS) * min(n, MAX_FITTED)
+    steps = max(FIT_STEPS, FIT_STEPS_PER_CLASS * problem.classes)
+    fitted = steps * min(n, MAX_FITTED)
     return once + n * everywhere + (chosen + fitted) * costs.narrow
 
 
