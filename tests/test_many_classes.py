@@ -110,3 +110,26 @@ def test_the_top_of_a_posterior_is_that_of_all_of_it():
     got = decision.decide_among_top(top, given, learnable, 1.0)
     np.testing.assert_array_equal(got.labels, decide(Q, given, learnable).labels)
     np.testing.assert_allclose(top.dense().sum(axis=1), 1.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("rows_a_class", [1, 2])
+def test_classes_of_a_row_or_two_teach_nothing(rows_a_class):
+    rng = np.random.default_rng(0)
+    y = np.tile(np.arange(300), rows_a_class)
+    m = LabelCorrector().fit(rng.normal(size=(len(y), 16)), y)
+    assert m.termination_condition_ == "nothing_learnt"
+    assert any("mean nothing" in note for note in m.notes_)
+    np.testing.assert_array_equal(m.labels_, y)
+
+
+def test_an_earlier_annotator_stays_with_the_short_method(monkeypatch):
+    """Rounds of training bring T along: no n x C matrix for it."""
+    monkeypatch.setattr(nmc, "MANY", 3)
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 12, 3000)
+    X = rng.normal(size=(3000, 8)) + 3.0 * rng.normal(size=(12, 8))[truth]
+    given = np.where(rng.random(3000) < 0.3, rng.integers(0, 12, 3000), truth)
+    first = LabelCorrector().fit(X, given)
+    again = LabelCorrector().fit(X, given, annotator=first.transition_matrix_)
+    assert any("shorter method" in note for note in again.notes_)
+    assert np.mean(again.labels_ == truth) > 0.95

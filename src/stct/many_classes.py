@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stct.blocks import TILE
-from stct.choice import is_better
+from stct.choice import LIKELY, agreement_in_errors, is_better
 from stct.correction import ConstantModel, Correction, TopClasses
 from stct.engine import Computed, Local, RowValues
 from stct.forward import ForwardModel
@@ -74,9 +74,16 @@ class ManyModel(NamedTuple):
 
 
 def correct_many_classes(
-    H: RowValues, labels: Labels, progress: Callable[[float], None]
+    H: RowValues,
+    labels: Labels,
+    progress: Callable[[float], None],
+    *,
+    annotator: Floats | None = None,
 ) -> Correction:
-    """Score rows block by block, find the annotator on a sample, keep the top."""
+    """Score rows block by block, find the annotator on a sample, keep the top.
+
+    ``annotator`` is a T from an earlier look at the same labels.
+    """
     engine, n, C = labels.engine, len(labels.given), labels.num_classes
     if isinstance(H, np.ndarray):
         H = engine.keep(H)
@@ -91,7 +98,7 @@ def correct_many_classes(
     index = sample_rows(labels, max(2 * C, SAMPLED // C))
     S = np.asarray(engine.take(ridge.scores, index), dtype=np.float32)  # (m, C)
     said = labels.given[index]
-    first = find_annotator(S, said, progress)
+    first = find_annotator(S, said, annotator, progress)
     if first is None:
         return nothing_learnt(labels)
     centred = Computed(path.rows.__getitem__, path.rows.shape, path.rows.dtype)
@@ -213,26 +220,31 @@ def sample_rows(labels: Labels, size: int) -> Ints:
 
 
 def find_annotator(
-    S: Floats, given: Ints, progress: Callable[[float], None]
+    S: Floats,
+    given: Ints,
+    annotator: Floats | None,
+    progress: Callable[[float], None],
 ) -> Annotator | None:
     """Sharpness and T that make the given labels of the sample (m, C) likely.
 
-    Two starts, as in `stct.choice`: anchors, and a careful annotator, which must
-    be clearly better on rows that were not looked at. None if neither beats the
-    frequencies of the labels there.
+    Two starts, as in `stct.choice`: anchors, and a careful annotator, or the one of an
+    earlier look, who must be clearly better on rows that were not looked at. None if
+    neither beats the frequencies of the labels there, or if the best scores are right
+    by chance only.
     """
     C = S.shape[1]
     unit = max(float(S.std()), 1e-30)
     S = S / np.float32(unit)
     learn, test = slice(0, None, 2), slice(1, None, 2)
-    starts = (anchor_transition(S[learn], given[learn]), symmetric_transition(0.9, C))
+    other = symmetric_transition(0.9, C) if annotator is None else annotator
+    starts = (anchor_transition(S[learn], given[learn]), other)
     fits = [_climb(S[learn], given[learn], T) for T in starts]
     tests = [log_likelihood(S[test], given[test], fit) for fit in fits]
     best = 1 if is_better(tests[1], tests[0]) else 0
     counts = np.bincount(given[learn], minlength=C) + 1.0
     chance = np.log(counts / counts.sum())[given[test]]
     progress(0.7)
-    if not is_better(tests[best], chance):
+    if not is_better(tests[best], chance) or agreement_in_errors(S, given) <= LIKELY:
         return None
     fit = _climb(S, given, fits[best].transition)
     return Annotator(fit.sharpness / unit, fit.transition)

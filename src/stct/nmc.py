@@ -80,8 +80,10 @@ def correct_labels(
         if annotator is not None:
             by_size = np.argsort(rank[:-1])
             annotator = annotator[np.ix_(by_size, by_size)]
-        if num_classes > MANY and annotator is None:
-            result = correct_many_classes(sorted_rows, labels, progress)
+        if num_classes > MANY:
+            result = correct_many_classes(
+                sorted_rows, labels, progress, annotator=annotator
+            )
         else:
             result = correct_by_leave_one_out(
                 sorted_rows, labels, progress, owned=small, annotator=annotator
