@@ -24,7 +24,7 @@ TRIED, USED = 128, 256  # frequencies
 ROWS_PER_FREQUENCY = 8  # fewer rows, fewer frequencies
 BANDWIDTHS = (1.0, 2.0)  # radians between two rows at the median distance
 ERRORS = 3.0  # standard errors by which more labels must be predicted
-LEAST_GAIN = 0.01  # of the labels; less is not worth columns that draw lots
+LEAST_GAIN = 0.02  # of what is predicted beyond chance; less is not worth drawing lots
 FIRST_LOOK, LOOKED_AT = 2048, 64  # rows and frequencies
 HOPE = 2.0  # standard errors more of it must reach the least gain, or it ends there
 MAX_BYTES = 2**30  # more: computed again at every pass
@@ -94,6 +94,7 @@ def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | No
         Of the linear model: how rows are centred, how many have labels.
     """
     first, *finer = BANDWIDTHS
+    least = least_gain(float(np.mean(S.argmax(axis=1) == given)), given)
 
     def best_weights(step: int, most: int) -> _Trial:
         def attempt(weights: Floats) -> _Trial:
@@ -104,10 +105,10 @@ def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | No
     step = len(X) // FIRST_LOOK
     if step > 1:
         glimpse = best_weights(step, LOOKED_AT)
-        if glimpse.gain + HOPE * glimpse.error < LEAST_GAIN:
+        if glimpse.gain + HOPE * glimpse.error < least:
             return None
     best = best_weights(1, TRIED)
-    if best.gain < max(LEAST_GAIN, ERRORS * best.error):
+    if best.gain < max(least, ERRORS * best.error):
         return None
     for bandwidth in finer:
         trial = _try(X, S, given, best.weights, bandwidth, TRIED)
@@ -117,6 +118,15 @@ def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | No
     count = _count(path.num_labelled, USED)
     drawn = best.bandwidth * draw_frequencies(X, best.weights, count)
     return Lift(path.rows.mean, path.rows.scale, drawn)
+
+
+def least_gain(predicted: float, given: Ints) -> float:
+    """Share of the labels that must be gained, where that share is predicted.
+
+    Under much noise few labels can be predicted at all, and few more are much.
+    """
+    shares = np.bincount(given) / len(given)
+    return LEAST_GAIN * max(predicted - float(shares @ shares), 0.0)
 
 
 class _Trial(NamedTuple):

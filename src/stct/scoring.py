@@ -11,8 +11,8 @@ import numpy as np
 
 from stct.engine import Computed, Engine, RowValues, spread_rows
 from stct.given_labels import Labels
-from stct.lift import LEAST_GAIN, Lift, choose_lift
 from stct.lift import SAMPLE as LIFT_ROWS
+from stct.lift import Lift, choose_lift, least_gain
 from stct.linear import Floats
 from stct.probabilities import one_hot
 from stct.ridge import RidgeFit, RidgePath
@@ -61,7 +61,9 @@ def score(
         lifted = RidgePath(lift.rows(rows, engine), labelled, engine=engine)
         again = lifted.fit(Y, given)
         agrees = agreement(again.scores, given, engine)
-        if agrees - agreed > LEAST_GAIN * path.num_labelled / n:
+        of_labelled = n / path.num_labelled
+        least = least_gain(agreed * of_labelled, labels.given[labelled])
+        if (agrees - agreed) * of_labelled > least:
             return Scored(lifted, again, agrees, lift, witnesses)
     return Scored(path, ridge, agreed, None, witnesses)
 
