@@ -8,7 +8,7 @@ def _tiny() -> Config:
         num_rounds=3,
         encoder=Encoder(depth=10, width=1, projection=64),
         augment=Augment(flip=False, magnitude=0.5, cutout=0.25, min_crop=0.4),
-        pretrain=Pretrain(epochs=60, batch_size=256, learning_rate=0.3),
+        pretrain=Pretrain(epochs=120, batch_size=256, learning_rate=0.3),
         select=Select(num_neighbors=40, keep_per_round=0.5),
         srl=SRL(
             steps=200,
