@@ -56,3 +56,16 @@ def test_better_means_by_standard_errors_of_the_difference():
     noisy = base + 0.1 + rng.normal(size=400)
     assert is_better(noisy, base, errors=1.0)
     assert not is_better(base, noisy)
+
+
+def test_a_likely_accident_of_half_the_rows_does_not_turn_labels_round():
+    """Much noise, few rows: one half alone prefers a wrong T now and then."""
+    right = []
+    for seed in range(40, 60):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 10, 600)
+        X = rng.normal(size=(10, 32))[truth] + 0.55 * rng.normal(size=(600, 32))
+        given = noise.symmetric(truth, 10, 0.8, rng).labels
+        right.append((LabelCorrector().fit(X, given).labels_ == truth).mean())
+    assert np.mean(right) > 0.95
+    assert sum(share < 0.9 for share in right) <= 2

@@ -31,6 +31,9 @@ FIRST_STEPS = 25
 # Standard errors of agreement beyond chance that are asked for where the likelihood of
 # the labels is beyond chance too, and where few rows leave it undecided.
 LIKELY, SURE = 2.0, 4.0
+# Standard errors by which a richer family must be better, and where rows are few again
+# with the halves exchanged.
+BETTER, AGAIN = 2.0, 1.0
 
 
 class Climbed(NamedTuple):
@@ -148,9 +151,11 @@ def choose(
 ) -> ScoreFit | None:
     """Pick the family and T whose fit predicts a noisy validation set best.
 
-    A richer family must be better by two standard errors. If plain scores do not beat
-    the frequencies of the labels, by likelihood and by agreement, or by far by
-    agreement alone, there is nothing to learn and None is returned.
+    A richer family must be better by two standard errors, and where rows are few by one
+    again with the halves exchanged: a handful of them can make a T likely that turns
+    the truth round. If plain scores do not beat the frequencies of the labels, by
+    likelihood and by agreement, or by far by agreement alone, there is nothing to learn
+    and None is returned.
     ``annotator``, a T from an earlier look at the same labels, is tried if anchors do
     not beat chance. If it was not careful, there is no careful start: noise that was
     proven once is not put down to the features again.
@@ -159,6 +164,23 @@ def choose(
     if len(free) < 4:
         return None
     train, val = _stratified_split(S, given, free)
+    best = _choose(S, given, free, (train, val), annotator, BETTER)
+    if best is None or best.family == FAMILIES[0] or len(free) > 2 * SAMPLE:
+        return best
+    other = _choose(S, given, free, (val, train), annotator, AGAIN) or best
+    return min(best, other, key=lambda fit: FAMILIES.index(fit.family))
+
+
+def _choose(
+    S: Floats,
+    given: Ints,
+    free: Ints,
+    halves: tuple[Ints, Ints],
+    annotator: Floats | None,
+    errors: float,
+) -> ScoreFit | None:
+    """Fit on the first half; the second decides, by so many standard errors."""
+    train, val = halves
     anchors = anchor_transition(S[free], given[free])
     careful = symmetric_transition(CAREFUL, S.shape[1])
     noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
@@ -190,7 +212,7 @@ def choose(
         if end is None:
             continue
         plain = end.hopeful
-        if is_better(end.likelihood, likelihood):
+        if is_better(end.likelihood, likelihood, errors):
             best, likelihood = end.best, end.likelihood
     return best
 

@@ -165,8 +165,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             order (or a DataFrame with the labels as columns). They must be
             out-of-fold: a model that has seen a row's label repeats it.
         annotator : array-like of shape (C, C), optional
-            ``transition_matrix_`` of an earlier fit of the same labels with other
-            features. Noise that it found is not put down to the features again.
+            ``transition_matrix_`` of an earlier fit of the same labels, by whose result
+            these features were learnt. Noise that it found is not put down to the
+            features again, and their errors are not taken for confirmed.
         progress : callable, optional
             Called with the share of work done.
         """

@@ -48,7 +48,7 @@ def correct_by_leave_one_out(
     """Score all rows, explain the labels, refit what they should be while it helps.
 
     ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
-    an earlier look at the same labels.
+    an earlier look at the same labels, by which H was learnt: then nothing is refitted.
     """
     engine, n = labels.engine, len(labels.given)
     scored = score(H, labels, progress, owned=owned)
@@ -78,8 +78,10 @@ def correct_by_leave_one_out(
     notes = describe_fit(scored.lift, held=believed is not T)
     T = believed
     progress(0.5)
-    stop = "max_rounds"
-    for refit in range(1, MAX_REFITS + 1):
+    stop, refit = "max_rounds", 1
+    # Features that were taught by an earlier correction repeat its errors. Taught the
+    # posterior once more, they would find them confirmed.
+    for refit in range(1, MAX_REFITS + 1) if annotator is None else ():
         # The posterior is a cleaner target than the given labels. T describes the
         # annotator and stays; so does the strength, because leave-one-out is no
         # longer blind: a row's label has reached the targets of the others.

@@ -9,7 +9,7 @@ def _tiny() -> Config:
         encoder=Encoder(depth=10, width=1, projection=64),
         augment=Augment(flip=False, magnitude=0.5, cutout=0.25, min_crop=0.4),
         pretrain=Pretrain(epochs=120, batch_size=256, learning_rate=0.3),
-        select=Select(num_neighbors=40, keep_per_round=0.5),
+        select=Select(num_neighbors=40, keep_per_round=1 / 3),  # in the end all
         srl=SRL(
             steps=200,
             unlabeled_batch_size=128,
