@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stct import LabelCorrector, blocks, engine, given_labels, nmc
-from stct.data import embeddings
+from stct.data import embeddings, row_groups
 from stct.data.row_groups import open_parquet
 from stct.data.shards import open_folder, open_npy
 from stct.rows import from_memory_map
@@ -65,6 +66,54 @@ def test_any_slice_is_that_of_the_array(tmp_path):
         np.testing.assert_array_equal(source[5:2000:7], X[5:2000:7])
 
 
+def test_one_large_row_group_is_decoded_in_windows(tmp_path, monkeypatch):
+    """Writers make groups of a million rows; any slice is right, in any order."""
+    row = X.shape[1] * X.itemsize
+    monkeypatch.setattr(row_groups, "_WINDOW_BYTES", 100 * row)
+    path = parquet_file(tmp_path / "one.parquet", group=len(X))
+    assert pq.ParquetFile(path).metadata.num_row_groups == 1
+    rows, _ = open_parquet([path], column=None, id_column=None)
+    decoded = []
+    real = row_groups.Group.numbers
+    monkeypatch.setattr(
+        row_groups.Group, "numbers", lambda *a: decoded.append(real(*a)) or decoded[-1]
+    )
+    for a in range(0, len(X), 150):  # one pass
+        np.testing.assert_array_equal(rows[a : a + 150], X[a : a + 150])
+    assert max(map(len, decoded)) <= 100
+    assert sum(map(len, decoded)) == len(X)  # once each: the reader went on
+    for a, b in np.random.default_rng(0).integers(0, len(X) + 1, (30, 2)):
+        np.testing.assert_array_equal(rows[a:b], X[a:b])
+    assert rows.name_row(250).endswith("row 250)")
+
+
+def test_the_next_window_is_decoded_while_this_one_is_worked_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(row_groups, "_WINDOW_BYTES", 100 * X.shape[1] * X.itemsize)
+    path = parquet_file(tmp_path / "ahead.parquet", group=len(X))
+    rows, _ = open_parquet([path], column=None, id_column=None)
+    ahead, real = threading.Event(), row_groups.Window.decode
+
+    def decode(window, reader):
+        values = real(window, reader)
+        if window.start == 100:
+            ahead.set()
+        return values
+
+    monkeypatch.setattr(row_groups.Window, "decode", decode)
+    rows[0:50]
+    assert ahead.wait(10)  # nobody has asked for row 100
+
+
+def test_a_row_group_of_another_width_is_named(tmp_path):
+    good = parquet_file(tmp_path / "a.parquet")
+    lists = pa.FixedSizeListArray.from_arrays(X[:, :2].ravel(), 2)
+    bad = tmp_path / "b.parquet"
+    pq.write_table(pa.table({"vector": lists}), bad)
+    rows, _ = open_parquet([good, bad], column=None, id_column=None)
+    with pytest.raises(ValueError, match=r"b\.parquet: row group 0: 2 columns"):
+        rows[len(X) : len(X) + 5]
+
+
 @pytest.fixture
 def streamed(monkeypatch):
     """Small tiles, and rows that are taken as they come."""
@@ -73,6 +122,7 @@ def streamed(monkeypatch):
     for module in (blocks, engine):
         monkeypatch.setattr(module, "TILE", 256)
     monkeypatch.setattr(engine, "UNIT", 512)
+    monkeypatch.setattr(engine, "FEW", 1000)
 
 
 @pytest.mark.parametrize("small", [True, False])
@@ -98,6 +148,13 @@ def test_rows_as_they_come_agree_with_sorted_rows(monkeypatch):
     as_they_come = LabelCorrector().fit(X, Y)
     # Another order rounds otherwise, and draws another sample to choose the family.
     assert (by_content.labels_ == as_they_come.labels_).mean() > 0.998
+
+
+def test_what_is_computed_again_has_the_bits_of_what_is_kept(monkeypatch):
+    kept = LabelCorrector().fit(X, Y)
+    monkeypatch.setattr(engine, "FEW", 0)
+    again = LabelCorrector().fit(X, Y)
+    np.testing.assert_array_equal(again.label_distributions_, kept.label_distributions_)
 
 
 def test_x_itself_is_never_changed(streamed):

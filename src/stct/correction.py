@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from stct import linear
+from stct.blocks import TILE
 from stct.linear import Floats
 
 Ints = NDArray[np.intp]
@@ -94,14 +95,15 @@ class Correction(NamedTuple):
     notes: tuple[str, ...] = ()  # what a person should know of how it was found
 
     def reordered(self, order: Ints) -> "Correction":
-        """Give the same with class ``order[c]`` as class c."""
+        """Give the same with class ``order[c]`` as class c; the posterior is moved."""
         model = None if self.model is None else ReorderedModel(self.model, order)
         Q = self.posterior
         if isinstance(Q, TopClasses):
             ours = np.argsort(order).astype(np.int32)
             Q = Q._replace(classes=ours[Q.classes])
         else:
-            Q = np.ascontiguousarray(Q[:, order])
+            for start in range(0, len(Q), TILE):  # no second copy of n x C
+                Q[start : start + TILE] = Q[start : start + TILE, order]
         return self._replace(
             posterior=Q,
             transition=self.transition[np.ix_(order, order)],

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stct.blocks import RUN, TILE, map_tiles
 
 UNIT = 16 * TILE  # rows whose sums are added up first: what a worker gets at a time
+FEW = 2**17  # rows for which there is memory for what can be computed again
 
 Array = NDArray[Any]
 Index = slice | NDArray[np.intp]  # some rows of a tile
@@ -160,6 +161,18 @@ class Local:
             tiles = map_tiles(pick, values.shape[0], num_threads=threads)
             return np.concatenate(list(tiles))
         return values if index is None else values[index]
+
+
+def light_rows(
+    engine: Engine, function: Callable[[slice], Array], shape: tuple[int, ...]
+) -> Any:
+    """Give float32 values that are quick to compute: kept if few, else computed again.
+
+    So memory hardly grows with rows that are many.
+    """
+    if shape[0] <= FEW:
+        return engine.rows(function, shape[0])
+    return Computed(function, shape, np.float32)
 
 
 def spread_rows(num_rows: int, count: int) -> Array:

@@ -6,6 +6,7 @@ Both are fitted together, by the likelihood of the labels that were given,
 clean label appears anywhere. Legend: n rows, k columns, C classes, t rows of a tile.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,14 +198,14 @@ class ForwardModel:
 
         return self._engine.take(self._engine.rows(tile, self._num_rows), None)
 
-    def logits(self, W: Floats) -> Any:
-        """Offset + U W, (n, C) float32, with the engine."""
+    def logits(self, W: Floats) -> Callable[[slice], Floats]:
+        """Offset + U W of a tile, (t, C) float32."""
         weights = _working(W)
 
         def tile(rows: slice) -> Floats:
             return self._logits(Tile(self._U, rows), weights, rows).T
 
-        return self._engine.rows(tile, self._num_rows)
+        return tile
 
     def posterior(self, W: Floats, T: Floats) -> tuple[Any, Any]:
         """P = Pr[clean | x] and Q = Pr[clean | x, given], both (n, C) float32."""

@@ -15,7 +15,7 @@ import numpy as np
 from stct.blocks import at_once
 from stct.choice import choose
 from stct.correction import ConstantModel, Correction
-from stct.engine import RowValues
+from stct.engine import RowValues, light_rows
 from stct.given_labels import Labels, some_rows
 from stct.judgement import judge
 from stct.lift import Lift
@@ -28,7 +28,7 @@ from stct.log_odds import (
     fit_log_odds,
 )
 from stct.probabilities import one_hot, softmax
-from stct.ridge import RidgeFit
+from stct.ridge import RidgeFit, RidgePath
 from stct.score_fit import ScoreFit
 from stct.scoring import agreement, score
 from stct.transition import is_learnable, posterior
@@ -54,8 +54,8 @@ def correct_by_leave_one_out(
     scored = score(H, labels, progress, owned=owned)
     if scored is None:  # all columns are constant
         return nothing_learnt(labels)
-    path, ridge, agreed = scored.path, scored.ridge, scored.agreed
-    given, locked = engine.keep(labels.given), engine.keep(labels.locked)
+    path, ridge, agreed, lift, witnesses = scored
+    del scored  # scores are let go as soon as there are later ones
     index = some_rows(n)
     sample = labels.some(index)
     S = engine.take(ridge.scores, index)
@@ -67,7 +67,7 @@ def correct_by_leave_one_out(
         return chosen, *fit_annotator(S, sample, chosen)
 
     def bound() -> float:
-        return least_quality(*scored.witnesses, labels.num_classes)
+        return least_quality(*witnesses, labels.num_classes)
 
     # Few rows each: a thread each is all that they can use.
     explained, least = at_once(explain, bound)
@@ -75,40 +75,73 @@ def correct_by_leave_one_out(
         return nothing_learnt(labels)
     chosen, odds, T = explained
     odds, believed = believe_views(S, sample, chosen, odds, T, least)
-    notes = describe_fit(scored.lift, held=believed is not T)
+    notes = describe_fit(lift, held=believed is not T)
     T = believed
     progress(0.5)
-    stop, refit = "max_rounds", 1
+    stop, num_fits = "max_rounds", 1
     # Features that were taught by an earlier correction repeat its errors. Taught the
     # posterior once more, they would find them confirmed.
-    for refit in range(1, MAX_REFITS + 1) if annotator is None else ():
-        # The posterior is a cleaner target than the given labels. T describes the
-        # annotator and stays; so does the strength, because leave-one-out is no
-        # longer blind: a row's label has reached the targets of the others.
-        target = clean_targets(ridge.scores, odds, T, given, locked)
-        again = path.fit(engine.rows(target, n), given, strength=ridge.strength)
-        progress(0.5 + 0.2 * refit / MAX_REFITS)
-        agrees = agreement(again.scores, given, engine)
-        if agrees <= agreed:
-            stop = "agreement"
-            break
-        old = odds.logits(S)
-        ridge, agreed, S = again, agrees, engine.take(again.scores, index)
-        odds = fit_log_odds(S, sample, chosen, T, old)
+    if annotator is None:
+        ridge, odds, stop, num_fits = refit(
+            path, ridge, agreed, labels, chosen, odds, T, progress
+        )
     logits, direct = fit_directly(path, ridge.scores, odds, labels, T)
+    ridge = ridge._replace(scores=None)
     progress(0.9)
     judged = judge(logits, T, labels, least)
-    ridge = ridge._replace(scores=None)
-    model = LooModel(ridge, odds, direct, judged.sharpness, scored.lift)
+    model = LooModel(ridge, odds, direct, judged.sharpness, lift)
     return Correction(
         engine.take(judged.posterior, None),
         judged.transition,
         is_learnable(T),
         model,
-        refit,
+        num_fits,
         stop,
         notes,
     )
+
+
+class Refitted(NamedTuple):
+    """The last scores and log-odds, why there are no later ones, how many fits."""
+
+    ridge: RidgeFit
+    odds: LogOdds
+    stop: str
+    num_fits: int
+
+
+def refit(
+    path: RidgePath,
+    ridge: RidgeFit,
+    agreed: float,
+    labels: Labels,
+    chosen: ScoreFit,
+    odds: LogOdds,
+    T: Floats,
+    progress: Callable[[float], None],
+) -> Refitted:
+    """Fit the posterior, a cleaner target than the given labels, while it helps.
+
+    T describes the annotator and stays; so does the strength, because leave-one-out is
+    no longer blind: a row's label has reached the targets of the others.
+    """
+    engine, n = labels.engine, len(labels.given)
+    given, locked = engine.keep(labels.given), engine.keep(labels.locked)
+    index = some_rows(n)
+    sample = labels.some(index)
+    for number in range(1, MAX_REFITS + 1):
+        target = clean_targets(ridge.scores, odds, T, given, locked)
+        Q = light_rows(engine, target, (n, labels.num_classes))
+        again = path.fit(Q, given, strength=ridge.strength)
+        progress(0.5 + 0.2 * number / MAX_REFITS)
+        agrees = agreement(again.scores, given, engine)
+        if agrees <= agreed:
+            return Refitted(ridge, odds, "agreement", number)
+        old = odds.logits(engine.take(ridge.scores, index))
+        ridge, agreed = again, agrees
+        S = engine.take(ridge.scores, index)
+        odds = fit_log_odds(S, sample, chosen, T, old)
+    return Refitted(ridge, odds, "max_rounds", MAX_REFITS)
 
 
 def describe_fit(lift: Lift | None, *, held: bool) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stct.blocks import MAX_STRIDE, some_of
-from stct.engine import RowValues
+from stct.engine import RowValues, light_rows
 from stct.given_labels import Labels
 from stct.linear import Floats, solve
 from stct.probabilities import softmax
@@ -103,7 +103,8 @@ def fit_directly(
     num_weights = path.rows.shape[1] * labels.num_classes
     stride = teaching_stride(path.num_labelled, num_weights)
     given = engine.keep(labels.given)
-    offset = engine.rows(lambda rows: odds.logits(scores[rows]), n)  # (n, C)
+    shape = n, labels.num_classes
+    offset = light_rows(engine, lambda rows: odds.logits(scores[rows]), shape)
     bend = engine.rows(lambda rows: curvature(softmax(offset[rows]), T), n)  # (n,)
     total = engine.sum(lambda rows: (bend[rows].sum(dtype=np.float64),), n, wide=False)
     mean_bend = max(float(total[0]) / n, 1e-6)
@@ -124,7 +125,7 @@ def fit_directly(
 
     def without_own_pull(rows: slice) -> Floats:
         taught = some_of(rows, stride)
-        logits = np.array(moved[rows], dtype=np.float32)
+        logits = np.array(moved(rows), dtype=np.float32)
         P = softmax(logits[taught])
         own = leverage(rows, taught) * (stride / mean_bend)  # (t,)
         pull = own / np.maximum(1.0 - own * bend[rows][taught], 0.05)

@@ -73,25 +73,27 @@ def correct_labels(
         order, original = order_by_content(H, ranked, locked, engine)
         # A copy would give its original's label away when that is left out.
         copied = original != np.arange(len(H))
-        rows = order[~copied[order]] if small else np.arange(len(H))
-        said = np.where(copied, -1, ranked)
-        labels = Labels(said[rows], locked[rows], num_classes, engine)
-        sorted_rows = _gather(H, rows) if small else H
+        places = original  # of each row among those that are worked on
+        labels = Labels(np.where(copied, -1, ranked), locked, num_classes, engine)
+        if small:
+            rows = order[~copied[order]]
+            labels = labels.some(rows)._replace(engine=engine)
+            H = _gather(H, rows)
+            among = np.empty(len(original), dtype=np.intp)
+            among[rows] = np.arange(len(rows))
+            places = among[original]
+        del order, ranked  # long, and of no use any more
         if annotator is not None:
             by_size = np.argsort(rank[:-1])
             annotator = annotator[np.ix_(by_size, by_size)]
         if num_classes > MANY:
-            result = correct_many_classes(
-                sorted_rows, labels, progress, annotator=annotator
-            )
+            result = correct_many_classes(H, labels, progress, annotator=annotator)
         else:
             result = correct_by_leave_one_out(
-                sorted_rows, labels, progress, owned=small, annotator=annotator
+                H, labels, progress, owned=small, annotator=annotator
             )
-        places = np.empty(len(H), dtype=np.intp)
-        places[rows] = np.arange(len(rows))
         if small or copied.any():
-            posterior = _pick(result.posterior, places[original])
+            posterior = _pick(result.posterior, places)
             notes = (*describe_copies(int(copied.sum())), *result.notes)
             result = result._replace(posterior=posterior, notes=notes)
         return result.reordered(rank[:-1])

@@ -25,7 +25,7 @@ _PATIENCE = 30  # seconds for a cluster to answer; one or two are usual
 _AHEAD = 32  # units in flight: bounds the sums that wait for their turn
 _LESS_MEMORY = (
     "give Ray fewer workers on each machine ('ray start --num-cpus') or machines with "
-    "more memory, and parquet smaller row groups"
+    "more memory"
 )
 # Read by Ray when it is imported. It would give a unit that is too large for the memory
 # to a worker for ever, and tell of every worker that died on stdout, which is ours.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stct.engine import Computed, Engine, RowValues, spread_rows
+from stct.engine import Computed, Engine, RowValues, light_rows, spread_rows
 from stct.given_labels import Labels
 from stct.lift import SAMPLE as LIFT_ROWS
 from stct.lift import Lift, choose_lift, least_gain
@@ -45,7 +45,8 @@ def score(
         return None
     progress(0.2)
     given = engine.keep(labels.given)
-    Y = engine.rows(lambda rows: one_hot(given[rows], labels.num_classes), n)
+    C = labels.num_classes
+    Y = light_rows(engine, lambda rows: one_hot(given[rows], C), (n, C))
     ridge = path.fit(Y, given)
     agreed = agreement(ridge.scores, given, engine)
     progress(0.3)

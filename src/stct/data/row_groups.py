@@ -1,9 +1,17 @@
-"""Parquet by row group: a group is decoded when its rows are asked for."""
+"""Parquet by row group: a window of rows is decoded when one of them is asked for.
 
+The next one is decoded at the same time, so that decoding goes on beside computing.
+"""
+
+import os
 import threading
+import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,71 +22,143 @@ from stct.rows import FileRows
 
 Array = NDArray[Any]
 
-_GROUPS_KEPT = 3  # decoded row groups: one for each thread, and the next
+_WINDOW_BYTES = 2**25  # 32 MB decoded at a time
+_BUFFER_BYTES = 2**22  # of the file, for each column
+_WINDOWS_KEPT = (os.cpu_count() or 1) + 2  # one for each thread, and the next
 
 
-class GroupPart:
-    """One row group of a parquet file, decoded when its rows are asked for."""
+class Group(NamedTuple):
+    """One row group of a parquet file."""
 
-    def __init__(
-        self, path: Path, group: int, first_row: int, num_rows: int, columns: list[str]
-    ) -> None:
-        self.name = str(path.absolute())  # a worker has another current folder
-        self.num_rows = num_rows
-        self.first_row = first_row
-        self._group = group
-        self._columns = columns
-        self._expected: tuple[int, np.dtype[Any]] | None = None
+    path: str  # absolute: a worker has another current folder
+    number: int
+    columns: tuple[str, ...]
 
-    def expect(self, width: int, dtype: np.dtype[Any]) -> None:
-        """Set what every row must be like."""
-        self._expected = width, dtype
+    def __str__(self) -> str:
+        return f"{self.path}: row group {self.number}"
 
-    def read(self, start: int, stop: int) -> Array:
-        """Rows start:stop, (t, d)."""
-        return _cache.get(self)[start:stop]
-
-    def decode(self) -> Array:
-        """All rows of the group, (t, d)."""
+    def batches(self, num_rows: int) -> Iterator[Any]:
+        """Decode the group from its first row on, so many rows at a time."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        where = f"{self.name}: row group {self._group}"
         try:
-            with pq.ParquetFile(self.name) as file:
-                table = file.read_row_group(self._group, columns=self._columns)
+            # Else all bytes of the group would be read before its first row is there.
+            buffers = {"pre_buffer": False, "buffer_size": _BUFFER_BYTES}
+            with pq.ParquetFile(self.path, **buffers) as file:
+                yield from file.iter_batches(
+                    num_rows, row_groups=[self.number], columns=list(self.columns)
+                )
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{where} cannot be read: {error}") from error
-        if is_list(table.column(0).type):
-            values = from_arrow_lists(table.column(0).combine_chunks(), where)
-        else:
-            arrays = [c.to_numpy(zero_copy_only=False) for c in table.columns]
-            values = np.column_stack(arrays)
-        if self._expected is not None:
-            found = values.shape[1], values.dtype
-            check_same(Path(where), None, found, self._expected)
+            raise ValueError(f"{self} cannot be read: {error}") from error
+
+    def numbers(self, batch: Any) -> Array:
+        """Give a decoded batch as an array (t, d)."""
+        if is_list(batch.column(0).type):
+            return from_arrow_lists(batch.column(0), str(self))
+        arrays = [c.to_numpy(zero_copy_only=False) for c in batch.columns]
+        return np.column_stack(arrays)
+
+
+class Window:
+    """Some rows of a row group, decoded when they are asked for.
+
+    Writers make groups of a million rows: too many to hold several of them.
+    """
+
+    def __init__(
+        self, group: Group, start: int, num_rows: int, like: Array, first_row: int
+    ) -> None:
+        self.name = group.path
+        self.num_rows = num_rows
+        self.first_row = first_row + start  # in the file
+        self.group = group
+        self.start = start  # in the group
+        self.following: Window | None = None
+        self._like = like.shape[1], like.dtype
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the chain: it would be sent one inside the other."""
+        return {**self.__dict__, "following": None}
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows start:stop, (t, d)."""
+        return _decoded.get(self)[start:stop]
+
+    def decode(self, reader: "_Reader") -> Array:
+        """All rows of the window, (t, d)."""
+        values = reader.read(self.group, self.start, self.num_rows)
+        found = values.shape[1], values.dtype
+        check_same(Path(str(self.group)), None, found, self._like)
         return values
 
 
-class _GroupCache:
-    """The row groups that were decoded last, for all threads."""
+class _Reader:
+    """Goes through a row group once; starts again for rows that it has passed."""
+
+    def __init__(self) -> None:
+        self._group: Group | None = None
+        self._at = 0  # the first row of the group that was not given yet
+        self._batches: Iterator[Any] = iter(())
+        self._rest: Any = None  # of a batch
+
+    def read(self, group: Group, start: int, num_rows: int) -> Array:
+        """Give rows of a group, (num_rows, d)."""
+        if group != self._group or start < self._at:
+            self._group, self._at, self._rest = group, 0, None
+            self._batches = group.batches(num_rows)
+        found, stop = [], start + num_rows
+        while self._at < stop:
+            if not self._rest:
+                self._rest = next(self._batches, None)
+            if not self._rest:
+                raise ValueError(f"{group} has fewer rows than its file says")
+            skip = max(start - self._at, 0)
+            taken = self._rest.slice(0, stop - self._at)
+            if skip < len(taken):
+                found.append(group.numbers(taken.slice(skip)))
+            self._rest = self._rest.slice(len(taken))
+            self._at += len(taken)
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+class _Decoded:
+    """Windows that were decoded last, and the next one: ahead of who computes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[str, int], Array] = OrderedDict()
+        self._known: OrderedDict[tuple[Group, int], Future[Array]] = OrderedDict()
+        # One thread: it goes on in a group where the last window ended.
+        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="stct-parquet")
+        self._reader = _Reader()
 
-    def get(self, part: GroupPart) -> Array:
-        key = part.name, part.first_row
+    def get(self, window: Window) -> Array:
         with self._lock:
-            if key not in self._known:
-                while len(self._known) >= _GROUPS_KEPT:
-                    self._known.popitem(last=False)
-                self._known[key] = part.decode()
-            self._known.move_to_end(key)
-            return self._known[key]
+            future = self._ask(window)
+            if window.following is not None:
+                self._ask(window.following)
+        return future.result()
+
+    def _ask(self, window: Window) -> "Future[Array]":
+        key = window.group, window.start
+        if key not in self._known:
+            while len(self._known) >= _WINDOWS_KEPT:
+                self._known.popitem(last=False)
+            self._known[key] = self._decoder.submit(window.decode, self._reader)
+        self._known.move_to_end(key)
+        return self._known[key]
 
 
-_cache = _GroupCache()
+_decoded = _Decoded()
+
+
+def _forget() -> None:
+    """Begin anew: a forked child has the windows but not the thread."""
+    global _decoded
+    _decoded = _Decoded()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def open_parquet(
@@ -88,7 +168,7 @@ def open_parquet(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    parts: list[GroupPart] = []
+    groups: list[tuple[Group, int, int]] = []  # with its first row and their number
     ids: list[str] | None = None
     first_columns: list[str] = []
     for path in paths:
@@ -108,16 +188,35 @@ def open_parquet(
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             if size:
-                parts.append(GroupPart(path, group, row, size, columns))
+                place = Group(str(path.absolute()), group, tuple(columns))
+                groups.append((place, row, size))
             row += size
-    if not parts:
+    if not groups:
         raise ValueError(f"{paths[0]}: no rows")
-    first = parts[0].read(0, 1)
+    first = _Reader().read(groups[0][0], 0, 1)
     if first.dtype.kind != "f":
         raise ValueError(f"{paths[0]}: embeddings by row group are floats")
-    for part in parts:
-        part.expect(first.shape[1], first.dtype)
-    return FileRows([*parts], first.shape[1], first.dtype), ids
+    return FileRows([*_windows(groups, first)], first.shape[1], first.dtype), ids
+
+
+def time_of_row(window: Window) -> float:
+    """Seconds that decoding takes for a row."""
+    start = time.perf_counter()
+    window.decode(_Reader())
+    return (time.perf_counter() - start) / window.num_rows
+
+
+def _windows(groups: list[tuple[Group, int, int]], like: Array) -> list[Window]:
+    """Divide row groups into windows, each of which knows the next."""
+    most = max(1, _WINDOW_BYTES // max(like.nbytes, 1))
+    windows = [
+        Window(group, start, min(most, size - start), like, first_row)
+        for group, first_row, size in groups
+        for start in range(0, size, most)
+    ]
+    for window, following in pairwise(windows):
+        window.following = following
+    return windows
 
 
 def _choose_columns(

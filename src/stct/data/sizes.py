@@ -7,7 +7,7 @@ from typing import Any
 
 from stct.data.columns import read_labels
 from stct.data.embeddings import load_embeddings
-from stct.data.row_groups import GroupPart
+from stct.data.row_groups import Window, time_of_row
 from stct.data.shard_names import list_shards
 from stct.data.tables import read_table
 from stct.plan import Problem
@@ -42,13 +42,9 @@ def read_problem(
 
 
 def _decoding(values: Any) -> float:
-    """Seconds for a row of parquet that stays on disk, from its first row group."""
-    group = values.first if isinstance(values, FileRows) else None
-    if not isinstance(group, GroupPart):
-        return 0.0
-    start = time.perf_counter()
-    group.decode()
-    return (time.perf_counter() - start) / group.num_rows
+    """Seconds for a row of parquet that stays on disk, from its first rows."""
+    first = values.first if isinstance(values, FileRows) else None
+    return time_of_row(first) if isinstance(first, Window) else 0.0
 
 
 def read_rate(path: Path) -> float:
