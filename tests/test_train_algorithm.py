@@ -8,7 +8,7 @@ import torch
 from lightning_fabric import Fabric
 
 from stct.train import networks, srl
-from stct.train.algorithm import rounds, validation_rows
+from stct.train.algorithm import fit_corrector, rounds, validation_rows
 from stct.train.config import SRL, Augment, Config, Encoder, Pretrain, Select
 from stct.train.images import Images
 from stct.train.inference import embed, predict
@@ -157,6 +157,8 @@ def test_without_srl_all_corrected_labels_are_learnt_by_cross_entropy(data):
     # NMC goes on seeing the encoder of SimCLR, not the one that has learnt labels.
     before = embed(state.frozen, pixels, fabric)
     assert not np.allclose(before, embed(state.network, pixels, fabric))
+    last_look = fit_corrector(before, list(map(int, given)), state, config, seed=0)
+    np.testing.assert_array_equal(last_look.labels_, finished[0].labels)
 
 
 def test_missing_labels_are_filled(data):

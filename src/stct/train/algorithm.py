@@ -154,7 +154,7 @@ def fit_corrector(
 
     H is an array or shards. The annotator does not change from round to round, the
     features do: noise that an earlier round has found is not put down to the features
-    later.
+    later. Without SRL nothing changes, and each look is the first one.
     """
     settings = config.correct
     corrector = LabelCorrector(
@@ -165,7 +165,8 @@ def fit_corrector(
         coverage=settings.coverage,
         random_state=seed,
     )
-    return corrector.fit(H, y, annotator=state.annotator)
+    taught = state.frozen is None
+    return corrector.fit(H, y, annotator=state.annotator if taught else None)
 
 
 def trusted_rows(
