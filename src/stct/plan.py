@@ -23,7 +23,7 @@ from stct.command_cost import (
     measure_around,
 )
 from stct.console import size
-from stct.engine import Local
+from stct.engine import FEW, Local
 from stct.estimator import MAX_DENSE
 from stct.forward import ForwardModel
 from stct.given_labels import MAX_FITTED
@@ -240,6 +240,8 @@ def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
     n, d, C = problem[:3]
     kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
+    if n > FEW and C <= MANY:  # the others are computed again
+        kept = 3 * C
     leverages = 7 if are_few(n, d) else 1
     rows = n * (4 * (kept + leverages) + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4
