@@ -5,6 +5,8 @@ import pytest
 
 from stct import LabelCorrector, noise
 from stct.choice import agreement_in_errors, is_better
+from stct.engine import Local
+from stct.scoring import agrees_more
 
 
 def groups(n, gap, seed, classes=3, columns=8):
@@ -69,3 +71,30 @@ def test_a_likely_accident_of_half_the_rows_does_not_turn_labels_round():
         right.append((LabelCorrector().fit(X, given).labels_ == truth).mean())
     assert np.mean(right) > 0.95
     assert sum(share < 0.9 for share in right) <= 2
+
+
+def test_scores_agree_more_by_standard_errors_of_the_difference():
+    """Sixteen rows won and four lost are 12 / sqrt(20) = 2.7 standard errors."""
+    given = np.zeros(100, dtype=int)
+    old, new = np.tile([1.0, 0.0], (100, 1)), np.tile([1.0, 0.0], (100, 1))
+    old[:16] = 0.0, 1.0
+    new[16:20] = 0.0, 1.0
+    engine = Local(1)
+    assert agrees_more(new, old, given, engine, 0.0)
+    assert agrees_more(new, old, given, engine, 2.6)
+    assert not agrees_more(new, old, given, engine, 2.7)
+    assert not agrees_more(old, new, given, engine, 0.0)
+    assert not agrees_more(new, new, given, engine, 0.0)
+
+
+def test_features_that_repeat_a_correction_are_not_refitted_without_proof():
+    """Tight clusters whose rows agree with their labels but for the noise."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(5), 60)
+    X = 6.0 * np.eye(5)[truth] + rng.normal(size=(300, 5))
+    given = noise.symmetric(truth, 5, 0.5, rng).labels
+    first = LabelCorrector().fit(X, given)
+    again = LabelCorrector().fit(X, given, annotator=first.transition_matrix_)
+    assert again.n_iter_ == 1
+    assert again.termination_condition_ == "agreement"
+    assert (again.labels_ == truth).mean() > 0.95

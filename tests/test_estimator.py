@@ -430,12 +430,3 @@ def test_noise_that_was_found_before_is_not_forgotten():
         LabelCorrector().fit(X, y, annotator=T[:3, :3])
     with pytest.raises(ValueError, match="annotator must be a matrix"):
         LabelCorrector().fit(X, y, annotator=2 * T)
-
-
-def test_features_that_were_taught_by_a_correction_are_not_taught_by_it_again():
-    X, truth = load_digits(return_X_y=True)
-    y = noise.symmetric(truth, 10, 0.5, np.random.default_rng(0)).labels
-    first = LabelCorrector().fit(X, y)
-    assert first.n_iter_ == 2
-    again = LabelCorrector().fit(X, y, annotator=first.transition_matrix_)
-    assert again.n_iter_ == 1

@@ -30,11 +30,12 @@ from stct.log_odds import (
 from stct.probabilities import one_hot, softmax
 from stct.ridge import RidgeFit, RidgePath
 from stct.score_fit import ScoreFit
-from stct.scoring import agreement, score
+from stct.scoring import agrees_more, score
 from stct.transition import is_learnable, posterior
 from stct.views import least_quality
 
 MAX_REFITS = 2
+CONFIRMED = 3.0  # standard errors that a refit of taught features must gain
 
 
 def correct_by_leave_one_out(
@@ -48,13 +49,13 @@ def correct_by_leave_one_out(
     """Score all rows, explain the labels, refit what they should be while it helps.
 
     ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
-    an earlier look at the same labels, by which H was learnt: then nothing is refitted.
+    an earlier look at the same labels, by which H was learnt: then a refit needs proof.
     """
     engine, n = labels.engine, len(labels.given)
     scored = score(H, labels, progress, owned=owned)
     if scored is None:  # all columns are constant
         return nothing_learnt(labels)
-    path, ridge, agreed, lift, witnesses = scored
+    path, ridge, _, lift, witnesses = scored
     del scored  # scores are let go as soon as there are later ones
     index = some_rows(n)
     sample = labels.some(index)
@@ -78,13 +79,12 @@ def correct_by_leave_one_out(
     notes = describe_fit(lift, held=believed is not T)
     T = believed
     progress(0.5)
-    stop, num_fits = "max_rounds", 1
     # Features that were taught by an earlier correction repeat its errors. Taught the
-    # posterior once more, they would find them confirmed.
-    if annotator is None:
-        ridge, odds, stop, num_fits = refit(
-            path, ridge, agreed, labels, chosen, odds, T, progress
-        )
+    # posterior once more, they find them confirmed, and agree a little more with it.
+    errors = 0.0 if annotator is None else CONFIRMED
+    ridge, odds, stop, num_fits = refit(
+        path, ridge, labels, chosen, odds, T, progress, errors
+    )
     logits, direct = fit_directly(path, ridge.scores, odds, labels, T)
     ridge = ridge._replace(scores=None)
     progress(0.9)
@@ -113,15 +113,16 @@ class Refitted(NamedTuple):
 def refit(
     path: RidgePath,
     ridge: RidgeFit,
-    agreed: float,
     labels: Labels,
     chosen: ScoreFit,
     odds: LogOdds,
     T: Floats,
     progress: Callable[[float], None],
+    errors: float,
 ) -> Refitted:
     """Fit the posterior, a cleaner target than the given labels, while it helps.
 
+    That is while scores agree more with the given labels, by so many standard errors.
     T describes the annotator and stays; so does the strength, because leave-one-out is
     no longer blind: a row's label has reached the targets of the others.
     """
@@ -134,11 +135,10 @@ def refit(
         Q = light_rows(engine, target, (n, labels.num_classes))
         again = path.fit(Q, given, strength=ridge.strength)
         progress(0.5 + 0.2 * number / MAX_REFITS)
-        agrees = agreement(again.scores, given, engine)
-        if agrees <= agreed:
+        if not agrees_more(again.scores, ridge.scores, given, engine, errors):
             return Refitted(ridge, odds, "agreement", number)
         old = odds.logits(engine.take(ridge.scores, index))
-        ridge, agreed = again, agrees
+        ridge = again
         S = engine.take(ridge.scores, index)
         odds = fit_log_odds(S, sample, chosen, T, old)
     return Refitted(ridge, odds, "max_rounds", MAX_REFITS)

@@ -77,3 +77,17 @@ def agreement(S: RowValues, given: RowValues, engine: Engine) -> float:
 
     n = S.shape[0]
     return float(engine.sum(same, n, wide=False)[0]) / n
+
+
+def agrees_more(
+    new: RowValues, old: RowValues, given: RowValues, engine: Engine, errors: float
+) -> bool:
+    """Tell whether new scores agree more, by standard errors of the difference."""
+
+    def moved(rows: slice) -> tuple[int, int]:
+        ours = new[rows].argmax(axis=1) == given[rows]
+        theirs = old[rows].argmax(axis=1) == given[rows]
+        return int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+
+    won, lost = engine.sum(moved, new.shape[0], wide=False)
+    return bool(won - lost > errors * np.sqrt(won + lost))
