@@ -104,6 +104,15 @@ def test_the_next_window_is_decoded_while_this_one_is_worked_on(tmp_path, monkey
     assert ahead.wait(10)  # nobody has asked for row 100
 
 
+def test_a_file_that_was_written_again_is_read_again(tmp_path):
+    path = parquet_file(tmp_path / "one.parquet", slice(0, 100))
+    first, _ = open_parquet([path], column=None, id_column=None)
+    np.testing.assert_array_equal(first[0:100], X[:100])
+    parquet_file(path, slice(100, 200))
+    second, _ = open_parquet([path], column=None, id_column=None)
+    np.testing.assert_array_equal(second[0:100], X[100:200])
+
+
 def test_a_row_group_of_another_width_is_named(tmp_path):
     good = parquet_file(tmp_path / "a.parquet")
     lists = pa.FixedSizeListArray.from_arrays(X[:, :2].ravel(), 2)

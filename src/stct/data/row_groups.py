@@ -33,6 +33,7 @@ class Group(NamedTuple):
     path: str  # absolute: a worker has another current folder
     number: int
     columns: tuple[str, ...]
+    version: tuple[int, int]  # of the file: rows of another one are other rows
 
     def __str__(self) -> str:
         return f"{self.path}: row group {self.number}"
@@ -184,11 +185,12 @@ def open_parquet(
                     ids = (ids or []) + ids_as_text(mine, where)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{path}: not a parquet file: {error}") from error
-        row = 0
+        row, now = 0, path.stat()
+        version = now.st_mtime_ns, now.st_size
         for group in range(metadata.num_row_groups):
             size = metadata.row_group(group).num_rows
             if size:
-                place = Group(str(path.absolute()), group, tuple(columns))
+                place = Group(str(path.absolute()), group, tuple(columns), version)
                 groups.append((place, row, size))
             row += size
     if not groups:
