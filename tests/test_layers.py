@@ -38,6 +38,7 @@ RANK = {
     "score_fit": 2.7,
     "choice": 3,
     "scoring": 3,
+    "innocence": 3.5,
     "judgement": 3.5,
     "log_odds": 3.5,
     "leave_one_out": 4,

@@ -10,7 +10,7 @@ from stct.transition import quality, raise_quality, symmetric_transition
 from stct.views import (
     annotator_quality,
     beyond_chance,
-    least_quality,
+    hear_views,
     within_class_axes,
 )
 
@@ -90,7 +90,7 @@ def test_likelihood_of_three_observers_by_loops():
 def test_views_that_know_nothing_bound_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 8)).astype(np.float32)
-    assert least_quality(X, rng.integers(0, 3, 2000), 3) == 0.0
+    assert hear_views(X, rng.integers(0, 3, 2000), 3).least == 0.0
 
 
 def test_axes_leave_no_correlation_within_a_class():
@@ -106,7 +106,7 @@ def test_bound_is_near_the_truth_and_not_far_above(rate):
     X, truth = weak_features()
     given = noise.symmetric(truth, 4, rate, np.random.default_rng(1)).labels
     true_quality = beyond_chance(given, truth, 4)[0]
-    assert 0.6 * true_quality < least_quality(X, given, 4) < true_quality + 0.05
+    assert 0.6 * true_quality < hear_views(X, given, 4).least < true_quality + 0.05
 
 
 def test_quality_of_an_annotator():

@@ -163,11 +163,11 @@ def choose(
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
-    train, val = _stratified_split(S, given, free)
-    best = _choose(S, given, free, (train, val), annotator, BETTER)
-    if best is None or best.family == FAMILIES[0] or len(free) > 2 * SAMPLE:
+    first, *exchanged = halves(S, given, free)
+    best = _choose(S, given, free, first, annotator, BETTER)
+    if best is None or best.family == FAMILIES[0] or not exchanged:
         return best
-    other = _choose(S, given, free, (val, train), annotator, AGAIN) or best
+    other = _choose(S, given, free, exchanged[0], annotator, AGAIN) or best
     return min(best, other, key=lambda fit: FAMILIES.index(fit.family))
 
 
@@ -215,6 +215,12 @@ def _choose(
         if is_better(end.likelihood, likelihood, errors):
             best, likelihood = end.best, end.likelihood
     return best
+
+
+def halves(S: Floats, given: Ints, rows: Ints) -> list[tuple[Ints, Ints]]:
+    """Rows to fit and to test on; where rows are few also with places exchanged."""
+    train, val = _stratified_split(S, given, rows)
+    return [(train, val), (val, train)] if len(rows) <= 2 * SAMPLE else [(train, val)]
 
 
 def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:

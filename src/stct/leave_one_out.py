@@ -17,25 +17,28 @@ from stct.choice import choose
 from stct.correction import ConstantModel, Correction
 from stct.engine import RowValues, light_rows
 from stct.given_labels import Labels, some_rows
+from stct.innocence import expected_quality
 from stct.judgement import judge
 from stct.lift import Lift
 from stct.linear import Floats
 from stct.log_odds import (
     LogOdds,
-    believe_views,
+    clean_shares,
     fit_annotator,
     fit_directly,
     fit_log_odds,
+    hold_quality,
 )
 from stct.probabilities import one_hot, softmax
 from stct.ridge import RidgeFit, RidgePath
 from stct.score_fit import ScoreFit
 from stct.scoring import agrees_more, score
-from stct.transition import is_learnable, posterior
-from stct.views import least_quality
+from stct.transition import is_learnable, posterior, quality
+from stct.views import Testimony, hear_views
 
 MAX_REFITS = 2
 CONFIRMED = 3.0  # standard errors that a refit of taught features must gain
+SAID = 0.05  # of quality that labels get by the benefit of the doubt: it is said
 
 
 def correct_by_leave_one_out(
@@ -67,17 +70,25 @@ def correct_by_leave_one_out(
             return None
         return chosen, *fit_annotator(S, sample, chosen)
 
-    def bound() -> float:
-        return least_quality(*witnesses, labels.num_classes)
+    def hear() -> Testimony:
+        return hear_views(*witnesses, labels.num_classes)
 
     # Few rows each: a thread each is all that they can use.
-    explained, least = at_once(explain, bound)
+    explained, (least, association) = at_once(explain, hear)
     if explained is None:
         return nothing_learnt(labels)
     chosen, odds, T = explained
-    odds, believed = believe_views(S, sample, chosen, odds, T, least)
-    notes = describe_fit(lift, held=believed is not T)
-    T = believed
+    shares = clean_shares(S, sample, odds, T)
+    expected = 0.0  # an earlier look has left nothing open
+    if annotator is None:
+        expected = expected_quality(S, sample, T, shares, association)
+    fitted, T_fitted = quality(T, shares), T
+    odds, T = hold_quality(S, sample, chosen, odds, T, max(least, expected))
+    notes = describe_fit(
+        lift,
+        doubted=expected > max(least, fitted + SAID),
+        held=T is not T_fitted and least >= expected,
+    )
     progress(0.5)
     # Features that were taught by an earlier correction repeat its errors. Taught the
     # posterior once more, they find them confirmed, and agree a little more with it.
@@ -144,13 +155,18 @@ def refit(
     return Refitted(ridge, odds, "max_rounds", MAX_REFITS)
 
 
-def describe_fit(lift: Lift | None, *, held: bool) -> tuple[str, ...]:
+def describe_fit(lift: Lift | None, *, doubted: bool, held: bool) -> tuple[str, ...]:
     """Say where the features were not enough as they are."""
     notes = []
     if lift is not None:
         notes.append(
             f"{2 * lift.frequencies.shape[1]} columns that are not linear in the "
             "embeddings were added, because they predict the given labels better"
+        )
+    if doubted:
+        notes.append(
+            "so few rows leave open how many labels are wrong: the mean of what they "
+            "allow was taken, fewer than the likeliest number"
         )
     if held:
         notes.append(
@@ -201,6 +217,9 @@ def correct_probabilities(P: Floats, labels: Labels) -> Correction:
     if chosen is None:
         return nothing_learnt(labels)
     odds, T = fit_annotator(scores, labels, chosen)
+    shares = clean_shares(scores, labels, odds, T)
+    expected = expected_quality(scores, labels, T, shares)
+    odds, T = hold_quality(scores, labels, chosen, odds, T, expected)
     judged = judge(odds.logits(scores), T, labels)
     return Correction(
         judged.posterior, judged.transition, is_learnable(T), None, 1, "max_rounds"

@@ -43,7 +43,13 @@ def fit_annotator(
     return LogOdds(chosen.space, W), T
 
 
-def believe_views(
+def clean_shares(S: Floats, labels: Labels, odds: LogOdds, T: Floats) -> Floats:
+    """How many rows each clean class has, (C,)."""
+    model = labels.model(odds.space.features(S))
+    return np.asarray(model.sums(odds.weights, T).counts.sum(axis=1))
+
+
+def hold_quality(
     S: Floats,
     labels: Labels,
     chosen: ScoreFit,
@@ -51,13 +57,13 @@ def believe_views(
     T: Floats,
     least: float,
 ) -> tuple[LogOdds, Floats]:
-    """Hold T at ``least``, the quality that two views prove, if it fell below.
+    """Hold T at the quality ``least``, if it fell below.
 
-    Log-odds of a wrong shape are paid for by T: the likelihood then likes an annotator
-    who is worse than the one there is.
+    That is what two views prove or few rows leave open. Log-odds of a wrong shape are
+    paid for by T: the likelihood then likes an annotator who is worse than the one
+    there is.
     """
-    model = labels.model(odds.space.features(S))
-    shares = model.sums(odds.weights, T).counts.sum(axis=1)
+    shares = clean_shares(S, labels, odds, T)
     if quality(T, shares) >= least:
         return odds, T
     T = raise_quality(T, shares, least)

@@ -9,6 +9,8 @@ and Skene, 1979). Views that agree with the given labels more than with each oth
 that the features are at fault, not the labels. Legend: n rows, d columns, C classes.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -22,7 +24,22 @@ PSEUDO_ROWS = 5.0  # of an observer who knows nothing, for each class
 MOST_QUALITY = 0.999
 
 
-def least_quality(X: Floats, given: Ints, num_classes: int) -> float:
+class Testimony(NamedTuple):
+    """What two views say of the given labels."""
+
+    least: float  # lower bound for the labels' quality, 0 if unknown
+    association: float  # of the views among rows of one label, in standard errors
+
+
+def hear_views(X: Floats, given: Ints, num_classes: int) -> Testimony:
+    """Ask two views of centred rows X (n, d), all of which have a label."""
+    votes = two_views(X, given, num_classes)
+    return Testimony(
+        least_quality(*votes, num_classes), association(*votes, num_classes)
+    )
+
+
+def least_quality(a: Ints, b: Ints, given: Ints, num_classes: int) -> float:
     """Lower bound for the chance-corrected share of right labels, 0 if unknown.
 
     Views and annotator may confuse the same classes, and who is to blame then nobody
@@ -30,15 +47,8 @@ def least_quality(X: Floats, given: Ints, num_classes: int) -> float:
     may err towards any class, and a high one, if he errs evenly. Where the views agree
     with each other the low one is believed, where they do not the high one: labels get
     the benefit of the doubt in proportion to how little the features know.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        Centred rows.
-    given : ndarray of shape (n,)
-        Their labels; all have one.
     """
-    votes = two_views(X, given, num_classes)
+    votes = a, b, given
     error = _relative_error(*votes, num_classes)
     if error is None:
         return 0.0
@@ -49,6 +59,27 @@ def least_quality(X: Floats, given: Ints, num_classes: int) -> float:
     doubt = (1.0 - beyond_chance(votes[0], votes[1], num_classes)[0]) ** 2
     bound = low ** (1.0 - doubt) * high**doubt * np.exp(-ERRORS * error)
     return float(min(bound, MOST_QUALITY))
+
+
+def association(a: Ints, b: Ints, given: Ints, num_classes: int) -> float:
+    """Agreement of two views among rows of one given label, in standard errors.
+
+    Views that err independently, given the clean class, have nothing in common there if
+    that label is right. What they agree in beyond chance speaks of other classes under
+    one label: of errors. The standard error is that of shuffling one view's votes.
+    """
+    excess = variance = 0.0
+    for label in range(num_classes):
+        rows = given == label
+        n = int(rows.sum())
+        if n < 2:
+            continue
+        p, q = (np.bincount(v[rows], minlength=num_classes) / n for v in (a, b))
+        expected = float(p @ q)
+        excess += float((a[rows] == b[rows]).sum()) - n * expected
+        spread = expected - float((p * q) @ (p + q)) + expected**2
+        variance += n * n / (n - 1) * spread
+    return excess / float(np.sqrt(max(variance, 1.0)))
 
 
 def two_views(X: Floats, given: Ints, num_classes: int) -> tuple[Ints, Ints, Ints]:
