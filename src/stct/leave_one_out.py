@@ -49,7 +49,8 @@ def correct_by_leave_one_out(
     """Score all rows, explain the labels, refit what they should be while it helps.
 
     ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
-    an earlier look at the same labels, by which H was learnt: then a refit needs proof.
+    an earlier look at the same labels, by which H was learnt: noise that it found is
+    taken over, and a refit needs proof.
     """
     engine, n = labels.engine, len(labels.given)
     scored = score(H, labels, progress, owned=owned)
@@ -75,7 +76,10 @@ def correct_by_leave_one_out(
     if explained is None:
         return nothing_learnt(labels)
     chosen, odds, T = explained
-    odds, believed = believe_views(S, sample, chosen, odds, T, least)
+    if chosen.known:  # with allowance for hard rows: that is not made twice
+        least, believed = 1.0, T
+    else:
+        odds, believed = believe_views(S, sample, chosen, odds, T, least)
     notes = describe_fit(lift, held=believed is not T)
     T = believed
     progress(0.5)
