@@ -7,6 +7,7 @@ from stct import LabelCorrector, noise
 from stct.choice import agreement_in_errors, is_better
 from stct.engine import Local
 from stct.scoring import agrees_more
+from stct.transition import symmetric_transition
 
 
 def groups(n, gap, seed, classes=3, columns=8):
@@ -98,3 +99,63 @@ def test_features_that_repeat_a_correction_are_not_refitted_without_proof():
     assert again.n_iter_ == 1
     assert again.termination_condition_ == "agreement"
     assert (again.labels_ == truth).mean() > 0.95
+
+
+def taught_features(seed):
+    """Tight groups, some of whose rows lie with their given label: it was taught."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 10, 1200)
+    given = noise.symmetric(truth, 10, 0.9, rng).labels
+    seen = np.where(rng.random(1200) < 0.05, given, truth)
+    X = 3.0 * np.eye(10)[seen] + 0.8 * rng.normal(size=(1200, 10))
+    return X, truth, given
+
+
+def test_noise_that_was_found_before_is_taken_over():
+    """A new T, fitted to 1,200 labels most of which are wrong, can be nonsense."""
+    T, right = symmetric_transition(0.19, 10), []
+    for seed in range(8):
+        X, truth, given = taught_features(seed)
+        corrector = LabelCorrector().fit(X, given, annotator=T)
+        np.testing.assert_allclose(corrector.transition_matrix_, T)
+        right.append((corrector.labels_ == truth).mean())
+    assert min(right) > 0.6
+
+
+def test_rows_of_nonsense_in_a_remembered_annotator_give_way_to_one_error_rate():
+    X, truth, given = taught_features(0)
+    T = symmetric_transition(0.19, 10)
+    T[:4] = np.roll(T[:4], 1, axis=0)  # four classes change places
+    right = np.diagonal(T).mean()
+    corrector = LabelCorrector().fit(X, given, annotator=T)
+    expected = symmetric_transition(right, 10)
+    np.testing.assert_allclose(corrector.transition_matrix_, expected)
+    assert (corrector.labels_ == truth).mean() > 0.6
+
+
+def test_a_remembered_shape_of_the_errors_stays_where_it_is_likelier():
+    """Every class is called the next one as a rule: one rate would not say so."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 5, 1000)
+    T = 0.6 * np.eye(5) + 0.4 * np.roll(np.eye(5), 1, axis=1)
+    given = (T[truth].cumsum(axis=1) > rng.random((1000, 1))).argmax(axis=1)
+    X = 3.0 * np.eye(5)[truth] + rng.normal(size=(1000, 5))
+    before = np.clip(T, 1e-3, None)
+    before /= before.sum(axis=1, keepdims=True)
+    corrector = LabelCorrector().fit(X, given, annotator=before)
+    np.testing.assert_allclose(corrector.transition_matrix_, before)
+    assert (corrector.labels_ == truth).mean() > 0.95
+
+
+def test_labels_drawn_by_lot_teach_nothing_with_a_remembered_annotator():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 20)), rng.integers(0, 10, 400)
+    corrector = LabelCorrector().fit(X, y, annotator=symmetric_transition(0.3, 10))
+    assert corrector.termination_condition_ == "nothing_learnt"
+
+
+def test_an_annotator_who_seemed_careful_is_not_taken_over():
+    X, _, given = taught_features(0)
+    before = symmetric_transition(0.95, 10)
+    corrector = LabelCorrector().fit(X, given, annotator=before)
+    assert np.diagonal(corrector.transition_matrix_).mean() < 0.5

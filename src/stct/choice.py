@@ -156,13 +156,15 @@ def choose(
     the truth round. If plain scores do not beat the frequencies of the labels, by
     likelihood and by agreement, or by far by agreement alone, there is nothing to learn
     and None is returned.
-    ``annotator``, a T from an earlier look at the same labels, is tried if anchors do
-    not beat chance. If it was not careful, there is no careful start: noise that was
-    proven once is not put down to the features again.
+    ``annotator`` is a T from an earlier look at the same labels, by which the features
+    were learnt. Noise that it found is remembered, not found again. If it found none,
+    it is tried where anchors do not beat chance.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
+    if annotator is not None and np.diagonal(annotator).mean() < CAREFUL:
+        return _remember(S, given, free, annotator)
     first, *exchanged = halves(S, given, free)
     best = _choose(S, given, free, first, annotator, BETTER)
     if best is None or best.family == FAMILIES[0] or not exchanged:
@@ -183,7 +185,6 @@ def _choose(
     train, val = halves
     anchors = anchor_transition(S[free], given[free])
     careful = symmetric_transition(CAREFUL, S.shape[1])
-    noisy_before = annotator is not None and np.diagonal(annotator).mean() < CAREFUL
     trial = Trial(S, given, train, val, quadratic=False)
     agreed = agreement_in_errors(S[free], given[free])
     share = np.bincount(given[val], minlength=S.shape[1]) / len(val)
@@ -191,8 +192,7 @@ def _choose(
     for first in (anchors, annotator):
         if first is None:
             return None
-        starts = (first,) if noisy_before else (first, careful)
-        plain = [trial.start(T) for T in starts]
+        plain = [trial.start(T) for T in (first, careful)]
         # Only plain scores are up against chance: fitted weights could also learn that
         # a row's own label is missing from its score.
         tests = [trial.test(trial.settled(start)) for start in plain]
@@ -221,6 +221,25 @@ def halves(S: Floats, given: Ints, rows: Ints) -> list[tuple[Ints, Ints]]:
     """Rows to fit and to test on; where rows are few also with places exchanged."""
     train, val = _stratified_split(S, given, rows)
     return [(train, val), (val, train)] if len(rows) <= 2 * SAMPLE else [(train, val)]
+
+
+def _remember(S: Floats, given: Ints, free: Ints, annotator: Floats) -> ScoreFit | None:
+    """Plain scores, and the annotator as he was known before.
+
+    Each new look could err anew: a thousand labels, most of them wrong, like rich
+    log-odds and a T in which classes change places in one fit of three, and the next
+    features are taught that. The annotator has not changed, and features that were
+    taught classes need no richer log-odds. Only one thing is asked of what was known:
+    what it says beyond one error rate must still make the labels likelier.
+    """
+    trial = Trial(S, given, free, free, quadratic=False)
+    one_rate = symmetric_transition(float(np.diagonal(annotator).mean()), S.shape[1])
+    both = [trial.start(T) for T in (annotator, one_rate)]
+    best = max(both, key=lambda fit: trial.test(fit).mean())
+    share = np.bincount(given[free], minlength=S.shape[1]) / len(free)
+    likely = is_better(trial.test(best), np.log(share[given[free]]))
+    agreed = agreement_in_errors(S[free], given[free])
+    return best._replace(known=True) if agreed > (LIKELY if likely else SURE) else None
 
 
 def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:

@@ -52,7 +52,8 @@ def correct_by_leave_one_out(
     """Score all rows, explain the labels, refit what they should be while it helps.
 
     ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
-    an earlier look at the same labels, by which H was learnt: then a refit needs proof.
+    an earlier look at the same labels, by which H was learnt: noise that it found is
+    taken over, and a refit needs proof.
     """
     engine, n = labels.engine, len(labels.given)
     scored = score(H, labels, progress, owned=owned)
@@ -78,17 +79,16 @@ def correct_by_leave_one_out(
     if explained is None:
         return nothing_learnt(labels)
     chosen, odds, T = explained
-    shares = clean_shares(S, sample, odds, T)
-    expected = 0.0  # an earlier look has left nothing open
-    if annotator is None:
+    doubted = held = False
+    if chosen.known:  # with allowance for hard rows: that is not made twice
+        least = 1.0
+    else:
+        shares, fitted = clean_shares(S, sample, odds, T), T
         expected = expected_quality(S, sample, T, shares, association)
-    fitted, T_fitted = quality(T, shares), T
-    odds, T = hold_quality(S, sample, chosen, odds, T, max(least, expected))
-    notes = describe_fit(
-        lift,
-        doubted=expected > max(least, fitted + SAID),
-        held=T is not T_fitted and least >= expected,
-    )
+        odds, T = hold_quality(S, sample, chosen, odds, T, max(least, expected))
+        doubted = expected > max(least, quality(fitted, shares) + SAID)
+        held = T is not fitted and least >= expected
+    notes = describe_fit(lift, doubted=doubted, held=held)
     progress(0.5)
     # Features that were taught by an earlier correction repeat its errors. Taught the
     # posterior once more, they find them confirmed, and agree a little more with it.

@@ -48,6 +48,7 @@ class ScoreFit(NamedTuple):
     space: ScoreSpace
     weights: Floats  # (k, C)
     transition: Floats  # (C, C)
+    known: bool = False  # T, from an earlier look at the same labels
 
 
 def sharpest(model: ForwardModel, space: ScoreSpace, T: Floats) -> Floats:
@@ -93,8 +94,11 @@ def prior_precision(space: ScoreSpace, family: Family) -> Floats:
 def fit_all(model: ForwardModel, chosen: ScoreFit) -> tuple[Floats, Floats]:
     """Weights (k, C) and T (C, C) on all rows, from what a part of them has chosen.
 
-    The prior that was right for the part weighs less against all.
+    The prior that was right for the part weighs less against all. A T that was known
+    before stays, and plain scores with it.
     """
+    if chosen.known:
+        return chosen.weights, chosen.transition
     weaker = chosen.family.precision * min(1.0, SAMPLE / max(model.num_free, 1))
     start = chosen._replace(family=chosen.family._replace(precision=weaker))
     end = _prove(model, climb(model, start, ALL_STEPS))
