@@ -10,8 +10,9 @@ class imbalance 1:50 (`imb`), two classes, each row twice with labels of their o
 (`k100`), the digits of scikit-learn. Features that a line
 cannot follow: principal components of 10,000 images (`pixels128`) and 64 of their own
 patches as filters (`patches`), both with --images; classes of four clusters each
-(`clusters`), two `moons`, `shells` around each other. Classes that are Gaussian balls
-(`gauss`) are what the method assumes. Noise: `sym20` ..
+(`clusters`), two `moons`, `shells` around each other. Small tables of measurements:
+`iris`, `wine`, `cancer`, and `diabetes`, of which the features know little. Classes
+that are Gaussian balls (`gauss`) are what the method assumes. Noise: `sym20` ..
 `sym90`, `asym20`, `asym40`, `pair40`, `idn20`, `idn40`, `clean`, `random` (labels that
 have nothing to do with the rows), `clf` (labels by a weak second classifier), `bad0`
 (70% of class 0 called class 1: Theorem 1 fails there), and the `human_*` arrays.
@@ -85,6 +86,8 @@ CELLS += [
     "shells:clean",
     "shells:sym20",
 ]
+TABLES = ("iris", "wine", "cancer", "diabetes")
+CELLS += [f"{t}:{n}" for t in TABLES for n in ("clean", "sym20", "sym40", "pair30")]
 IMAGE_NOISE = ("clean", "sym20", "sym50", "sym80", "asym40")
 IMAGE_CELLS = [f"{f}:{n}" for f in ("pixels128", "patches") for n in IMAGE_NOISE]
 
@@ -139,6 +142,8 @@ def other_data(
 
         H, y = load_digits(return_X_y=True)
         return H.astype(np.float32), y.astype(np.intp)
+    if features in TABLES:
+        return table(features)
     if features in ("gauss", "clusters", "moons", "shells"):
         return synthetic(features, seed)
     if features.startswith(("pixels", "patches")) and "images" in data:
@@ -194,6 +199,16 @@ def of_images(images: Array, features: str) -> Array:
         parts = (slice(0, half), slice(half, None))
         out.append([seen[i, j].mean((0, 1)) for i in parts for j in parts])
     return np.array(out, dtype=np.float32).reshape(len(images), -1)
+
+
+def table(name: str) -> tuple[Array, Array]:
+    from sklearn import datasets
+
+    loader = "breast_cancer" if name == "cancer" else name
+    H, y = getattr(datasets, f"load_{loader}")(return_X_y=True)
+    if name == "diabetes":  # a measurement, cut in three
+        y = np.digitize(y, np.quantile(y, [0.33, 0.66]))
+    return ((H - H.mean(0)) / H.std(0)).astype(np.float32), y.astype(np.intp)
 
 
 def synthetic(features: str, seed: int) -> tuple[Array, Array]:
