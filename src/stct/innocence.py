@@ -22,12 +22,13 @@ BETTER = (0.25, 0.5, 0.75, 0.99)  # of the way from there to no errors
 STEPS = 25
 CERTAIN = 12.0  # units of log-likelihood that leave no doubt
 GRID = 200
+LEAST_SHIFT = 0.02  # of quality; less is not worth fitting all log-odds again
 
 
 def expected_quality(
     S: Floats, labels: Labels, T: Floats, shares: Floats, association: float = 0.0
 ) -> float:
-    """Mean quality of the annotator over what the labels leave open, 0 if nothing.
+    """Mean quality of the annotator over what the labels leave open, 0 if little.
 
     ``shares`` (C,) are those of the clean classes. ``association`` of two views among
     rows of one label, in standard errors, speaks of errors, too: it is there as T has
@@ -53,7 +54,8 @@ def expected_quality(
     logs -= 0.5 * (max(association, 0.0) * way) ** 2
     between = np.linspace(qualities[0], qualities[-1], GRID)
     weights = np.interp(between, qualities, logs)
-    return float(np.average(between, weights=np.exp(weights - weights.max())))
+    mean = float(np.average(between, weights=np.exp(weights - weights.max())))
+    return mean if mean > fitted + LEAST_SHIFT else 0.0
 
 
 class _Test:
