@@ -34,6 +34,7 @@ LIKELY, SURE = 2.0, 4.0
 # Standard errors by which a richer family must be better, and where rows are few again
 # with the halves exchanged.
 BETTER, AGAIN = 2.0, 1.0
+FEW = 20  # rows for each entry of T: with more, T is found anew
 
 
 class Climbed(NamedTuple):
@@ -157,13 +158,15 @@ def choose(
     likelihood and by agreement, or by far by agreement alone, there is nothing to learn
     and None is returned.
     ``annotator`` is a T from an earlier look at the same labels, by which the features
-    were learnt. Noise that it found is remembered, not found again. If it found none,
-    it is tried where anchors do not beat chance.
+    were learnt. Where rows are few, noise that it found is remembered, not found again.
+    Else it is tried where anchors do not beat chance, and if it found noise there is no
+    careful start: what was proven once is not put down to the features again.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
-    if annotator is not None and np.diagonal(annotator).mean() < CAREFUL:
+    few = len(free) < FEW * S.shape[1] ** 2
+    if annotator is not None and few and _found_noise(annotator):
         return _remember(S, given, free, annotator)
     first, *exchanged = halves(S, given, free)
     best = _choose(S, given, free, first, annotator, BETTER)
@@ -192,7 +195,9 @@ def _choose(
     for first in (anchors, annotator):
         if first is None:
             return None
-        plain = [trial.start(T) for T in (first, careful)]
+        noisy_before = annotator is not None and _found_noise(annotator)
+        starts = (first,) if noisy_before else (first, careful)
+        plain = [trial.start(T) for T in starts]
         # Only plain scores are up against chance: fitted weights could also learn that
         # a row's own label is missing from its score.
         tests = [trial.test(trial.settled(start)) for start in plain]
@@ -221,6 +226,10 @@ def halves(S: Floats, given: Ints, rows: Ints) -> list[tuple[Ints, Ints]]:
     """Rows to fit and to test on; where rows are few also with places exchanged."""
     train, val = _stratified_split(S, given, rows)
     return [(train, val), (val, train)] if len(rows) <= 2 * SAMPLE else [(train, val)]
+
+
+def _found_noise(T: Floats) -> bool:
+    return bool(np.diagonal(T).mean() < CAREFUL)
 
 
 def _remember(S: Floats, given: Ints, free: Ints, annotator: Floats) -> ScoreFit | None:
