@@ -43,10 +43,14 @@ class Experiment:
     measure: Callable[[Any, Cell], Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
     @property
+    def keys(self) -> list[str]:
+        """What names a cell."""
+        return list(dict.fromkeys(k for g in self.grids.values() for c in g for k in c))
+
+    @property
     def columns(self) -> list[str]:
         """Columns of the CSV file."""
-        keys = list(dict.fromkeys(k for g in self.grids.values() for c in g for k in c))
-        return ["data", "scale", *keys, *self.metrics, *FACTS]
+        return ["data", "scale", *self.keys, *self.metrics, *FACTS]
 
     @property
     def scales(self) -> dict[str, str]:
@@ -100,11 +104,16 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> list[dict[str
 
 
 def append_rows(
-    path: Path, columns: Sequence[str], new: Sequence[Mapping[str, Any]]
+    path: Path, experiment: Experiment, new: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Add rows: the file is replaced at once, so it never holds half of a cell."""
+    """Add rows where the grid has them, whichever cell was run first.
+
+    The file is replaced at once, so it never holds half of a cell.
+    """
+    columns = experiment.columns
     with _locked(path):
         rows: list[Mapping[str, Any]] = [*read_rows(path, columns), *new]
+        rows = in_order_of_the_grid(experiment, rows)
         with (
             whole_file(path, overwrite=True) as temporary,
             temporary.open("w", newline="", encoding="utf-8") as file,
@@ -112,6 +121,29 @@ def append_rows(
             writer = csv.DictWriter(file, columns, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
+
+
+def in_order_of_the_grid(
+    experiment: Experiment, rows: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Sort rows by data and scale, as they came first, and by the place of the cell.
+
+    Rows of cells that the grid no longer has come last.
+    """
+    names = experiment.keys
+    places: dict[tuple[str, ...], int] = {}
+    for scale, cells in experiment.grids.items():
+        for cell in cells:
+            where = (scale, *(str(cell.get(name, "")) for name in names))
+            places.setdefault(where, len(places))
+    sources = {source: None for source in ((r["data"], r["scale"]) for r in rows)}
+    ranks = {source: rank for rank, source in enumerate(sources)}
+
+    def place(row: Mapping[str, Any]) -> tuple[int, int]:
+        where = (row["scale"], *(str(row.get(name, "")) for name in names))
+        return ranks[row["data"], row["scale"]], places.get(where, len(places))
+
+    return sorted(rows, key=place)
 
 
 @contextmanager
@@ -149,7 +181,7 @@ def run(
         seconds = round(time.perf_counter() - start, 2)
         several = [measured] if isinstance(measured, Mapping) else measured
         known = {"data": label, "scale": scale, **cell, "seconds": seconds, **facts}
-        append_rows(path, columns, [{**known, **one} for one in several])
+        append_rows(path, experiment, [{**known, **one} for one in several])
         left = (time.perf_counter() - began) / number * (len(missing) - number)
         print(
             f"[{number}/{len(missing)}] {name_of(cell)}: {_shown(several)} "
@@ -179,8 +211,7 @@ def missing_cells(
     scale: str,
 ) -> list[Cell]:
     """Give the cells that no row of this data and scale is of."""
-    skip = {*experiment.metrics, *FACTS}
-    names = [column for column in experiment.columns if column not in skip]
+    names = ["data", "scale", *experiment.keys]
     done = {tuple(row[name] for name in names) for row in rows}
     return [
         cell

@@ -59,7 +59,8 @@ def test_present_cells_are_skipped_and_rows_say_where_they_come_from(tmp_path, c
     assert len(calls) == 4
     assert "4 cells present, 0 to run" in capsys.readouterr().out
     found = rows(tmp_path)
-    assert [row["value"] for row in found] == ["1", "2", "3", "4"]
+    # They stand where the grid has them, whichever was run first.
+    assert [row["value"] for row in found] == ["3", "4", "1", "2"]
     assert list(found[0]) == [
         *("data", "scale", "noise", "seed", "value"),
         *("seconds", "machine", "commit"),
@@ -134,14 +135,16 @@ def test_a_killed_grid_leaves_whole_rows(tmp_path):
 
 
 def test_many_writers_lose_no_row(tmp_path):
-    path = tmp_path / "toy.csv"
+    cells = [{"seed": seed} for seed in range(40)]
+    experiment = runner.Experiment("toy", "t", "d", {"full": cells}, (), str, dict)
+
+    def add(seed):
+        row = {"data": "d", "scale": "full", "seed": seed}
+        runner.append_rows(tmp_path / "toy.csv", experiment, [row])
+
     with ThreadPoolExecutor(4) as pool:
-        list(
-            pool.map(
-                lambda i: runner.append_rows(path, ["seed"], [{"seed": i}]), range(40)
-            )
-        )
-    assert sorted(int(row["seed"]) for row in rows(tmp_path)) == list(range(40))
+        list(pool.map(add, reversed(range(40))))
+    assert [int(row["seed"]) for row in rows(tmp_path)] == list(range(40))
 
 
 @pytest.mark.parametrize(
