@@ -20,3 +20,18 @@ def noisy_digits():
     X, truth = load_digits(return_X_y=True)
     given = noise.symmetric(truth, 10, 0.5, np.random.default_rng(0)).labels
     return X, given, truth
+
+
+def half_known(seed, n=1000, pairs=100):
+    """Classes of which eight columns know half, and rows that are there almost twice.
+
+    The class is a third of a quantity; columns say as much of it as chance does.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    quantity = X @ rng.normal(size=8)
+    quantity = quantity / quantity.std() + rng.normal(size=n)
+    truth = np.digitize(quantity, np.quantile(quantity, [1 / 3, 2 / 3]))
+    of = rng.permutation(n)[:pairs]
+    X = np.concatenate([X, X[of] + 0.02 * rng.normal(size=(pairs, 8))])
+    return X, np.concatenate([truth, truth[of]]), rng

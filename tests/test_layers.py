@@ -30,6 +30,7 @@ RANK = {
     "forward": 2,
     "hardness": 2,
     "lift": 2,
+    "twins": 2,
     "views": 2,
     "decision": 2.5,
     "copies": 2.5,

@@ -93,6 +93,7 @@ class Correction(NamedTuple):
     num_rounds: int  # splits, or refits
     stop: str  # why it ended, see `LabelCorrector.termination_condition_`
     notes: tuple[str, ...] = ()  # what a person should know of how it was found
+    asked: Floats | None = None  # (C, C) odds of a new label, by given and new one
 
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c; the posterior is moved."""
@@ -104,11 +105,13 @@ class Correction(NamedTuple):
         else:
             for start in range(0, len(Q), TILE):  # no second copy of n x C
                 Q[start : start + TILE] = Q[start : start + TILE, order]
+        both = np.ix_(order, order)
         return self._replace(
             posterior=Q,
-            transition=self.transition[np.ix_(order, order)],
+            transition=self.transition[both],
             learnable=self.learnable[order],
             model=model,
+            asked=None if self.asked is None else self.asked[both],
         )
 
 

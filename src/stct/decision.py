@@ -16,18 +16,15 @@ from stct.transition import Decision, Ints, decide, decide_between, hoeffding_in
 
 
 def decide_rows(
-    Q: Floats | TopClasses,
-    given: Ints,
-    learnable: NDArray[np.bool_],
-    locked: NDArray[np.bool_],
-    min_odds: float,
+    result: Correction, given: Ints, locked: NDArray[np.bool_], min_odds: float
 ) -> Decision:
     """Decide for all rows; locked ones are certain, in Q too, and are kept."""
+    Q, learnable = result.posterior, result.learnable
     if isinstance(Q, TopClasses):
         decision = decide_among_top(Q, given, learnable, min_odds)
     else:
         Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
-        decision = decide(Q, given, learnable, min_odds)
+        decision = decide(Q, given, learnable, min_odds, result.asked)
     decision.action[locked] = "keep"
     return decision
 

@@ -268,7 +268,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Set every fitted attribute from the posterior."""
         given, Q = encoded.codes, result.posterior
-        decision = decide_rows(Q, given, result.learnable, locked, self.min_odds)
+        decision = decide_rows(result, given, locked, self.min_odds)
         self.label_distributions_ = Q
         if isinstance(Q, TopClasses):
             small = len(given) * Q.num_classes <= MAX_DENSE

@@ -33,7 +33,8 @@ from stct.probabilities import one_hot, softmax
 from stct.ridge import RidgeFit, RidgePath
 from stct.score_fit import ScoreFit
 from stct.scoring import agrees_more, score
-from stct.transition import is_learnable, posterior, quality
+from stct.transition import is_learnable, odds_in_doubt, posterior, quality
+from stct.twins import Twins, hear_twins, ignorance
 from stct.views import Testimony, hear_views
 
 MAX_REFITS = 2
@@ -72,23 +73,28 @@ def correct_by_leave_one_out(
         return chosen, *fit_annotator(S, sample, chosen)
 
     def hear() -> Testimony:
-        return hear_views(*witnesses, labels.num_classes)
+        return hear_views(witnesses.rows, witnesses.given, labels.num_classes)
 
     # Few rows each: a thread each is all that they can use.
     explained, (least, association) = at_once(explain, hear)
     if explained is None:
         return nothing_learnt(labels)
     chosen, odds, T = explained
+    shares, fitted, twins = clean_shares(S, sample, odds, T), T, None
     doubted = held = False
     if chosen.known:  # with allowance for hard rows: that is not made twice
         least = 1.0
     else:
-        shares, fitted = clean_shares(S, sample, odds, T), T
         expected = expected_quality(S, sample, T, shares, association)
+        weak = ignorance(softmax(odds.logits(S)))
+        if weak > 0.0:
+            twins = hear_twins(*witnesses, T, shares)
+        if twins is not None:
+            least = max(least, least + weak * (twins.expected - least))
         odds, T = hold_quality(S, sample, chosen, odds, T, max(least, expected))
         doubted = expected > max(least, quality(fitted, shares) + SAID)
         held = T is not fitted and least >= expected
-    notes = describe_fit(lift, doubted=doubted, held=held)
+    notes = describe_fit(lift, twins, doubted=doubted, held=held)
     progress(0.5)
     # Features that were taught by an earlier correction repeat its errors. Taught the
     # posterior once more, they find them confirmed, and agree a little more with it.
@@ -100,6 +106,11 @@ def correct_by_leave_one_out(
     ridge = ridge._replace(scores=None)
     progress(0.9)
     judged = judge(logits, T, labels, least)
+    asked = None
+    if twins is not None:
+        found = quality(judged.transition, shares)
+        most = found + weak * max(twins.most - found, 0.0)
+        asked = odds_in_doubt(judged.transition, shares, most)
     model = LooModel(ridge, odds, direct, judged.sharpness, lift)
     return Correction(
         engine.take(judged.posterior, None),
@@ -109,6 +120,7 @@ def correct_by_leave_one_out(
         num_fits,
         stop,
         notes,
+        asked,
     )
 
 
@@ -155,7 +167,9 @@ def refit(
     return Refitted(ridge, odds, "max_rounds", MAX_REFITS)
 
 
-def describe_fit(lift: Lift | None, *, doubted: bool, held: bool) -> tuple[str, ...]:
+def describe_fit(
+    lift: Lift | None, twins: Twins | None, *, doubted: bool, held: bool
+) -> tuple[str, ...]:
     """Say where the features were not enough as they are."""
     notes = []
     if lift is not None:
@@ -169,9 +183,17 @@ def describe_fit(lift: Lift | None, *, doubted: bool, held: bool) -> tuple[str, 
             "allow was taken, fewer than the likeliest number"
         )
     if held:
+        who = "two separate views of the features" if twins is None else "rows that "
+        if twins is not None:
+            who += "are almost the same, and how often they were labelled alike,"
         notes.append(
-            "the fit alone would call more labels wrong; two separate views of the "
-            "features speak better of them, and were believed"
+            f"the fit alone would call more labels wrong; {who} speak better of them, "
+            "and were believed"
+        )
+    if twins is not None:
+        notes.append(
+            "the features know little: rows abstain whose label would only be changed "
+            "if the given labels are worse than rows that are almost the same prove"
         )
     return tuple(notes)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from stct.engine import Computed, Engine, RowValues, light_rows, spread_rows
 from stct.given_labels import Labels
+from stct.leverage import Axes
 from stct.lift import SAMPLE as LIFT_ROWS
 from stct.lift import Lift, choose_lift, least_gain
 from stct.linear import Floats
@@ -28,7 +29,15 @@ class Scored(NamedTuple):
     ridge: RidgeFit
     agreed: float  # share of rows whose best score is at the given label
     lift: Lift | None  # that made more columns
-    witnesses: tuple[Floats, Ints]  # some rows (t, d), centred, and their labels
+    witnesses: "Witnesses"
+
+
+class Witnesses(NamedTuple):
+    """Some rows that have a label, and the axes of all rows."""
+
+    rows: Floats  # (t, d), centred
+    given: Ints  # (t,)
+    axes: Axes
 
 
 def score(
@@ -54,7 +63,7 @@ def score(
     some = known[spread_rows(len(known), MAX_WITNESSES)]
     rows = path.rows
     X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
-    witnesses = X, labels.given[some]
+    witnesses = Witnesses(X, labels.given[some], path.axes)
     few = slice(None, None, -(-len(some) // LIFT_ROWS))
     S = engine.take(ridge.scores, some[few])
     lift = choose_lift(X[few], S, labels.given[some[few]], path)

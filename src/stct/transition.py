@@ -183,6 +183,18 @@ def raise_quality(T: Floats, shares: Floats, least: float) -> Floats:
     return np.asarray((1.0 - step) * T + step * identity)
 
 
+def odds_in_doubt(T: Floats, shares: Floats, most: float) -> Floats:
+    """Odds that a new label needs besides, if the annotator may be better, (C, C).
+
+    By given and new label. They make it the more probable one even if the annotator's
+    `quality` is ``most``; with T as it is they are 1.
+    """
+    better = raise_quality(T, shares, most)
+    told = np.maximum(T.T, 1e-12) / np.maximum(better.T, 1e-12)  # [given, new]
+    own = np.diagonal(better) / np.maximum(np.diagonal(T), 1e-12)
+    return np.maximum(told * own[:, None], 1.0)
+
+
 class Decision(NamedTuple):
     """The label to use for each row, its probability, and what was done."""
 
@@ -192,19 +204,23 @@ class Decision(NamedTuple):
 
 
 def decide(
-    Q: Floats, given: Ints, learnable: NDArray[np.bool_], min_odds: float = 1.0
+    Q: Floats,
+    given: Ints,
+    learnable: NDArray[np.bool_],
+    min_odds: float = 1.0,
+    asked: Floats | None = None,
 ) -> Decision:
     """Keep, relabel, abstain, or fill in a missing label, from the posterior (n, C).
 
     *Relabel* when another label is at least ``min_odds`` times as probable as the
-    given one; *abstain* when it is more probable but by less than that, or when the
-    given or the most probable class fails Theorem 1's check; else *keep*. An
-    abstaining row keeps its given label.
+    given one, and as many times as ``asked`` (C, C) says of the two; *abstain* when it
+    is more probable but by less than that, or when the given or the most probable
+    class fails Theorem 1's check; else *keep*. An abstaining row keeps its given label.
     """
     best = Q.argmax(axis=1)
-    at = np.arange(len(Q))
-    p_given = Q[at, np.where(given < 0, best, given)]
-    return decide_between(best, Q[at, best], p_given, given, learnable, min_odds)
+    at, known = np.arange(len(Q)), np.where(given < 0, best, given)
+    odds = min_odds if asked is None else np.maximum(min_odds, asked[known, best])
+    return decide_between(best, Q[at, best], Q[at, known], given, learnable, odds)
 
 
 def decide_between(
@@ -213,9 +229,12 @@ def decide_between(
     p_given: Floats,
     given: Ints,
     learnable: NDArray[np.bool_],
-    min_odds: float = 1.0,
+    min_odds: float | Floats = 1.0,
 ) -> Decision:
-    """Decide from the most probable class (n,), its probability and the given one's."""
+    """Decide from the most probable class (n,), its probability and the given one's.
+
+    ``min_odds`` are the same for all rows or those of each, (n,).
+    """
     missing = given < 0
     moved = (best != given) & (p_best > p_given)
     sure = p_best >= min_odds * p_given

@@ -27,8 +27,7 @@ def make_payload(
     names = [words.show_label(label) for label in corrected.classes]
     rivals = ranking.find_rivals(corrected)
     decides = ranking.who_decides(corrected, rivals, review.locked)
-    min_odds = summary.get("parameters", {}).get("min_odds", 1.0)
-    dial = ranking.make_dial(corrected, rivals, decides, min_odds)
+    dial = ranking.make_dial(corrected, rivals, decides)
     order = ranking.review_order(rivals, decides)
     rows = ranking.page_rows(order, review.detailed, ranking.most_rows(corrected.ids))
     learnt = summary.get("termination_condition") != "nothing_learnt"

@@ -23,8 +23,9 @@ DIAL: tuple[float, ...] = (
 
 MOST_ROWS = 50_000  # in the page; more make it slow to open
 _ID_CHARACTERS = 4_000_000
+ROUNDING = 1e-2  # of the odds, by how probabilities are stored
 
-FREE, LOCKED, UNLEARNABLE, MISSING = range(4)  # who decides: only FREE heeds the dial
+FREE, LOCKED, IN_DOUBT, MISSING = range(4)  # who decides: only FREE heeds the dial
 
 
 class Rivals(NamedTuple):
@@ -74,17 +75,29 @@ def _rivals_from_confidence(corrected: Corrected) -> Rivals:
 def who_decides(
     corrected: Corrected, rivals: Rivals, locked: NDArray[np.bool_]
 ) -> Ints:
-    """Tell for each row whether the dial decides, or why not, (n,)."""
+    """Tell for each row whether the dial decides, or why not, (n,).
+
+    A row that abstained although its odds were good enough was in doubt for another
+    reason: its class fails Theorem 1's check, or the features know too little.
+    """
     given = corrected.given
     learnable = np.ones(len(corrected.classes) + 1, dtype=bool)  # the last: -1
     told = corrected.summary.get("learnable", [])
     learnable[: len(told)] = told
     best = np.where(rivals.p_other > rivals.p_given, rivals.other, given)
     decides = np.full(len(given), FREE)
-    decides[~learnable[best] | ~learnable[given]] = UNLEARNABLE
+    decides[~learnable[best] | ~learnable[given]] = IN_DOUBT
+    asked = (1.0 + ROUNDING) * run_odds(corrected)
+    good = rivals.p_other >= asked * rivals.p_given
+    decides[(corrected.action == "abstain") & good] = IN_DOUBT
     decides[given < 0] = MISSING
     decides[locked] = LOCKED
     return decides
+
+
+def run_odds(corrected: Corrected) -> float:
+    """Give the odds that the run asked for before it changed a label."""
+    return float(corrected.summary.get("parameters", {}).get("min_odds", 1.0))
 
 
 class Dial(NamedTuple):
@@ -95,15 +108,13 @@ class Dial(NamedTuple):
     steps: Ints  # (n,): relabelled at the positions below this one; 0 = other weaker
 
 
-def make_dial(
-    corrected: Corrected, rivals: Rivals, decides: Ints, min_odds: float
-) -> Dial:
+def make_dial(corrected: Corrected, rivals: Rivals, decides: Ints) -> Dial:
     """Give every row the number of dial positions at which it is relabelled.
 
     At the run's own position the answer is the run's action, whatever rounding says.
     """
-    values = sorted({*map(float, DIAL), float(min_odds)})
-    start = values.index(float(min_odds))
+    values = sorted({*map(float, DIAL), run_odds(corrected)})
+    start = values.index(run_odds(corrected))
     p_given, p_other = rivals.p_given.astype(float), rivals.p_other.astype(float)
     steps = np.zeros(len(p_given), dtype=np.intp)
     for value in values:

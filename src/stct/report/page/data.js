@@ -4,7 +4,7 @@ const DATA = JSON.parse(document.getElementById("data").textContent);
 const CLASSES = DATA.classes;
 const [KEEP, RELABEL, ABSTAIN, FILL] = [0, 1, 2, 3];
 const ACTION_NAMES = ["keep", "relabel", "abstain", "fill"];
-const [FREE, LOCKED, UNLEARNABLE, MISSING] = [0, 1, 2, 3];
+const [FREE, LOCKED, IN_DOUBT, MISSING] = [0, 1, 2, 3];
 
 function unpack(text, Kind) {
   const letters = atob(text);
