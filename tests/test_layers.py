@@ -17,6 +17,7 @@ RANK = {
     "options": 0,
     "console": 0,
     "rows": 0,
+    "scratch": 0,
     "engine": 0.5,
     "on_ray": 0.7,
     "centred": 0.7,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.blocks import TILE
 from stct.checks import few
 from stct.correction import Correction, TopClasses
 from stct.linear import Floats
@@ -22,10 +23,21 @@ def decide_rows(
     Q, learnable = result.posterior, result.learnable
     if isinstance(Q, TopClasses):
         decision = decide_among_top(Q, given, learnable, min_odds)
-    else:
-        Q[locked] = np.eye(Q.shape[1], dtype=Q.dtype)[given[locked]]
-        decision = decide(Q, given, learnable, min_odds, result.asked)
-    decision.action[locked] = "keep"
+        decision.action[locked] = "keep"
+        return decision
+    certain = np.eye(Q.shape[1], dtype=Q.dtype)
+    n = len(given)
+    decision = Decision(
+        np.empty(n, given.dtype), np.empty(n, Q.dtype), np.empty(n, "U7")
+    )
+    for start in range(0, n, TILE):  # what is needed on the way is of few rows
+        rows = slice(start, start + TILE)
+        fixed, said = locked[rows], given[rows]
+        Q[rows][fixed] = certain[said[fixed]]
+        tile = decide(Q[rows], said, learnable, min_odds, result.asked)
+        tile.action[fixed] = "keep"
+        for whole, part in zip(decision, tile, strict=True):
+            whole[rows] = part
     return decision
 
 
@@ -52,11 +64,11 @@ def estimate_accuracy(
     Q: Floats | TopClasses, given: Ints, confidence: Floats
 ) -> EstimatedAccuracy:
     """Estimate from the posterior of the given labels and the confidence (n,)."""
-    known = np.flatnonzero(given >= 0)
-    before = float(of_given(Q, given)[known].mean(dtype=np.float64))
+    known = int((given >= 0).sum())
+    before = float(of_given(Q, given).sum(dtype=np.float64)) / known
     after = float(confidence.mean(dtype=np.float64))
     return EstimatedAccuracy(
-        before, after, _interval(before, len(known)), _interval(after, len(given))
+        before, after, _interval(before, known), _interval(after, len(given))
     )
 
 
@@ -65,7 +77,12 @@ def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
     if isinstance(Q, TopClasses):
         same = Q.classes == given[:, None]
         return np.asarray(np.where(same, Q.probabilities, 0.0).sum(axis=1))
-    return np.where(given < 0, 0.0, Q[np.arange(len(given)), given])
+    out = np.empty(len(given), Q.dtype)
+    for start in range(0, len(given), TILE):
+        rows = slice(start, start + TILE)
+        said = given[rows]
+        out[rows] = np.where(said < 0, 0.0, Q[rows][np.arange(len(said)), said])
+    return out
 
 
 def _interval(value: float, n: int) -> tuple[float, float]:

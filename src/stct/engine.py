@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.blocks import RUN, TILE, map_tiles
+from stct.scratch import make_room
 
 UNIT = 16 * TILE  # rows whose sums are added up first: what a worker gets at a time
 FEW = 2**17  # rows for which there is memory for what can be computed again
@@ -116,10 +117,17 @@ class Engine(Protocol):
 
 
 class Local:
-    """One process, threads, rows in memory or read as they are needed."""
+    """One process, threads, rows in memory or read as they are needed.
 
-    def __init__(self, num_threads: int | None = None) -> None:
+    ``on_disk`` has values of many rows in a temporary file: for rows that are in files
+    themselves.
+    """
+
+    def __init__(
+        self, num_threads: int | None = None, *, on_disk: bool = False
+    ) -> None:
         self.num_threads = num_threads
+        self.on_disk = on_disk
 
     def sum(
         self, function: Callable[[slice], Parts], num_rows: int, *, wide: bool = True
@@ -143,7 +151,8 @@ class Local:
             out[0][rows] = function(rows)
 
         first = function(slice(0, min(TILE, num_rows)))
-        out.append(np.empty((num_rows, *first.shape[1:]), first.dtype))
+        room = make_room if self.on_disk else np.empty
+        out.append(room((num_rows, *first.shape[1:]), first.dtype))
         out[0][: len(first)] = first
         threads = self.num_threads
         for _ in map_tiles(fill, num_rows, start=len(first), num_threads=threads):

@@ -23,7 +23,7 @@ from stct.correction import (
     num_splits,
     num_splits_to_cover,
 )
-from stct.engine import Engine
+from stct.engine import Engine, Local
 from stct.given_labels import Labels
 from stct.leave_one_out import correct_by_leave_one_out
 from stct.linear import Floats
@@ -70,6 +70,8 @@ def correct_labels(
         rank[-1] = -1  # no label
         ranked = rank[given]
         H = np.asarray(H[0 : len(H)]) if small else H
+        if isinstance(engine, Local) and not isinstance(H, np.ndarray):
+            engine = Local(engine.num_threads, on_disk=True)
         order, original = order_by_content(H, ranked, locked, engine)
         # A copy would give its original's label away when that is left out.
         copied = original != np.arange(len(H))

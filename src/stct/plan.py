@@ -33,6 +33,7 @@ from stct.nmc import MAX_SORTED
 from stct.probabilities import one_hot
 from stct.ridge import RidgePath, are_few
 from stct.score_fit import SAMPLE
+from stct.scratch import LEAST as LEAST_ON_DISK
 from stct.transition import symmetric_transition
 
 CALIBRATION_ROWS = 2 * TILE
@@ -73,7 +74,7 @@ class Plan(NamedTuple):
     command_seconds: float  # of all of 'stct correct'
     memory: float  # bytes, beyond what the system caches of files
     input: float  # bytes of the embeddings
-    disk: float  # bytes that will be written
+    disk: float  # bytes that will be written, temporary files among them
     engine: str
     workers: int
     reason: str
@@ -131,7 +132,7 @@ def make_plan(
         work + rest,
         memory,
         data,
-        90.0 * n + 4.0 * n * kept,
+        90.0 * n + 4.0 * n * kept + (12.0 * n * C if _on_disk(problem) else 0.0),
         engine,
         total,
         reason,
@@ -241,13 +242,19 @@ def _memory(problem: Problem, workers: int) -> float:
     n, d, C = problem[:3]
     kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
     if n > FEW and C <= MANY:  # the others are computed again
-        kept = 3 * C
+        kept = 0 if _on_disk(problem) else 3 * C
     leverages = 7 if are_few(n, d) else 1
     rows = n * (4 * (kept + leverages) + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4
     gram = 8 * (3 * d * d + 12 * d * C + 20 * C * C)
     sorted_rows = 4 * n * d if n * d <= MAX_SORTED else 0
     return float(rows + tiles + gram + sorted_rows)
+
+
+def _on_disk(problem: Problem) -> bool:
+    """Tell whether scores and probabilities wait in temporary files."""
+    n, d, C = problem[:3]
+    return n * d > MAX_SORTED and C <= MANY and 4 * n * C >= LEAST_ON_DISK
 
 
 def available_memory() -> float:
