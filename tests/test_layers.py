@@ -43,6 +43,7 @@ RANK = {
     "innocence": 3.5,
     "judgement": 3.5,
     "log_odds": 3.5,
+    "doubt": 3.7,
     "leave_one_out": 4,
     "many_classes": 4.5,
     "nmc": 5,

@@ -15,6 +15,7 @@ import numpy as np
 from stct.blocks import at_once
 from stct.choice import choose
 from stct.correction import ConstantModel, Correction
+from stct.doubt import give_benefit
 from stct.engine import RowValues, light_rows
 from stct.given_labels import Labels, some_rows
 from stct.innocence import expected_quality
@@ -33,13 +34,11 @@ from stct.probabilities import one_hot, softmax
 from stct.ridge import RidgeFit, RidgePath
 from stct.score_fit import ScoreFit
 from stct.scoring import agrees_more, score
-from stct.transition import is_learnable, odds_in_doubt, posterior, quality
-from stct.twins import Twins, hear_twins, ignorance
+from stct.transition import is_learnable, posterior
 from stct.views import Testimony, hear_views
 
 MAX_REFITS = 2
 CONFIRMED = 3.0  # standard errors that a refit of taught features must gain
-SAID = 0.05  # of quality that labels get by the benefit of the doubt: it is said
 
 
 def correct_by_leave_one_out(
@@ -76,25 +75,12 @@ def correct_by_leave_one_out(
         return hear_views(witnesses.rows, witnesses.given, labels.num_classes)
 
     # Few rows each: a thread each is all that they can use.
-    explained, (least, association) = at_once(explain, hear)
+    explained, heard = at_once(explain, hear)
     if explained is None:
         return nothing_learnt(labels)
-    chosen, odds, T = explained
-    shares, fitted, twins = clean_shares(S, sample, odds, T), T, None
-    doubted = held = False
-    if chosen.known:  # with allowance for hard rows: that is not made twice
-        least = 1.0
-    else:
-        expected = expected_quality(S, sample, T, shares, association)
-        weak = ignorance(softmax(odds.logits(S)))
-        if weak > 0.0:
-            twins = hear_twins(*witnesses, T, shares)
-        if twins is not None:
-            least = max(least, least + weak * (twins.expected - least))
-        odds, T = hold_quality(S, sample, chosen, odds, T, max(least, expected))
-        doubted = expected > max(least, quality(fitted, shares) + SAID)
-        held = T is not fitted and least >= expected
-    notes = describe_fit(lift, twins, doubted=doubted, held=held)
+    chosen = explained[0]
+    benefit = give_benefit(S, sample, *explained, heard, witnesses)
+    odds, T = benefit.odds, benefit.transition
     progress(0.5)
     # Features that were taught by an earlier correction repeat its errors. Taught the
     # posterior once more, they find them confirmed, and agree a little more with it.
@@ -105,12 +91,7 @@ def correct_by_leave_one_out(
     logits, direct = fit_directly(path, ridge.scores, odds, labels, T)
     ridge = ridge._replace(scores=None)
     progress(0.9)
-    judged = judge(logits, T, labels, least)
-    asked = None
-    if twins is not None:
-        found = quality(judged.transition, shares)
-        most = found + weak * max(twins.most - found, 0.0)
-        asked = odds_in_doubt(judged.transition, shares, most)
+    judged = judge(logits, T, labels, benefit.least)
     model = LooModel(ridge, odds, direct, judged.sharpness, lift)
     return Correction(
         engine.take(judged.posterior, None),
@@ -119,8 +100,8 @@ def correct_by_leave_one_out(
         model,
         num_fits,
         stop,
-        notes,
-        asked,
+        (*describe_lift(lift), *benefit.notes),
+        benefit.asked(judged.transition),
     )
 
 
@@ -167,35 +148,14 @@ def refit(
     return Refitted(ridge, odds, "max_rounds", MAX_REFITS)
 
 
-def describe_fit(
-    lift: Lift | None, twins: Twins | None, *, doubted: bool, held: bool
-) -> tuple[str, ...]:
-    """Say where the features were not enough as they are."""
-    notes = []
-    if lift is not None:
-        notes.append(
-            f"{2 * lift.frequencies.shape[1]} columns that are not linear in the "
-            "embeddings were added, because they predict the given labels better"
-        )
-    if doubted:
-        notes.append(
-            "so few rows leave open how many labels are wrong: the mean of what they "
-            "allow was taken, fewer than the likeliest number"
-        )
-    if held:
-        who = "two separate views of the features" if twins is None else "rows that "
-        if twins is not None:
-            who += "are almost the same, and how often they were labelled alike,"
-        notes.append(
-            f"the fit alone would call more labels wrong; {who} speak better of them, "
-            "and were believed"
-        )
-    if twins is not None:
-        notes.append(
-            "the features know little: rows abstain whose label would only be changed "
-            "if the given labels are worse than rows that are almost the same prove"
-        )
-    return tuple(notes)
+def describe_lift(lift: Lift | None) -> tuple[str, ...]:
+    """Say that the features were not enough as they are."""
+    if lift is None:
+        return ()
+    return (
+        f"{2 * lift.frequencies.shape[1]} columns that are not linear in the "
+        "embeddings were added, because they predict the given labels better",
+    )
 
 
 def clean_targets(

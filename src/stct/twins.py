@@ -20,12 +20,13 @@ from stct.transition import Ints, quality, raise_quality
 
 MOST_AXES = 64
 PIECE = 1024  # rows whose distances to all others are in memory at once
-REFERENCE, NEAREST = 1024, 8  # so many rows, and the nearest of them, tell the density
+REFERENCE, NEAREST = 2048, 8  # so many rows, and the nearest of them, tell the density
+BY_CHANCE = 10  # pairs that may be so close, were rows spread evenly
 LEAST_PAIRS = 20  # fewer say nothing
 TRUE_TWINS = 0.9  # of the pairs that are found: the others only look alike
-FIT_ERROR = 0.5  # of the logarithm of the quality that weak features make likely
+FIT_ERROR = 0.35  # of the logarithm of the quality that weak features make likely
 EM_STEPS = 30
-ERRORS = 2.0  # standard errors above the mean that leave a label in doubt
+ERRORS = 3.0  # standard errors above the mean that leave right labels in doubt
 GRID = np.linspace(0.02, 0.995, 40)  # of qualities
 KNOWN_LITTLE, KNOWN_WELL = 0.55, 0.7  # share of the classes that features know
 
@@ -35,6 +36,7 @@ class Twins(NamedTuple):
 
     expected: float  # quality of the annotator
     most: float  # that cannot be excluded
+    num_pairs: int
 
 
 def ignorance(P: Floats) -> float:
@@ -73,7 +75,9 @@ def hear_twins(
     weights = np.exp(logs - logs.max())
     mean = float(np.average(GRID, weights=weights))
     error = float(np.sqrt(np.average((GRID - mean) ** 2, weights=weights)))
-    return Twins(mean, min(mean + ERRORS * error, float(GRID[-1])))
+    # The better the labels are, the more there is to lose.
+    most = min(mean + ERRORS * mean * error, float(GRID[-1]))
+    return Twins(mean, most, len(first))
 
 
 def pair_likelihood(T: Floats, first: Ints, second: Ints, frequency: Floats) -> float:
@@ -97,8 +101,8 @@ def pair_likelihood(T: Floats, first: Ints, second: Ints, frequency: Floats) -> 
 def find_twins(X: Floats, axes: Axes) -> Ints:
     """Pairs of rows (m, 2) of X (t, d) that are closer than chance explains.
 
-    By chance one pair is expected. Exact copies are left out: of these only such as
-    were given different labels are here.
+    By chance a few are expected, fewer as both looks must name the same partner. Exact
+    copies are left out: of these only such as were given different labels are here.
     """
     leading = np.argsort(-axes.values, kind="stable")[:MOST_AXES]
     spread = np.sqrt(axes.values[leading]).astype(np.float32)
@@ -109,7 +113,9 @@ def find_twins(X: Floats, axes: Axes) -> Ints:
     partner = rows
     for places in (Z, Z / spread):  # the second look is at few rows
         nearest, chance = _closest(places / places.std(), rows)
-        same = (chance < 1.0 / len(Z)) & ((partner == nearest) | (partner == rows))
+        same = (chance < BY_CHANCE / len(Z)) & (
+            (partner == nearest) | (partner == rows)
+        )
         rows, partner = rows[same], nearest[same]
     different = (X[rows] != X[partner]).any(axis=1)
     pairs = np.sort(np.stack([rows, partner], axis=1)[different], axis=1)
