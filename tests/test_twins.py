@@ -119,7 +119,7 @@ def test_errors_that_follow_a_rule_are_known_by_the_shape_of_t():
 
 def test_few_twins_say_nothing():
     rng = np.random.default_rng(6)
-    X, _ = rows_with_twins(rng, 1000, 10)
+    X, _ = rows_with_twins(rng, 1000, 3)
     given = rng.integers(0, 3, len(X))
     T = symmetric_transition(0.7, 3)
     assert hear_twins(X, given, axes_of(X), T, np.ones(3)) is None
