@@ -35,6 +35,7 @@ LIKELY, SURE = 2.0, 4.0
 # with the halves exchanged.
 BETTER, AGAIN = 2.0, 1.0
 FEW = 20  # rows for each entry of T: with more, T is found anew
+MOSTLY_WRONG = 0.5  # right labels: with more, too
 
 
 class Climbed(NamedTuple):
@@ -158,15 +159,15 @@ def choose(
     likelihood and by agreement, or by far by agreement alone, there is nothing to learn
     and None is returned.
     ``annotator`` is a T from an earlier look at the same labels, by which the features
-    were learnt. Where rows are few, noise that it found is remembered, not found again.
-    Else it is tried where anchors do not beat chance, and if it found noise there is no
-    careful start: what was proven once is not put down to the features again.
+    were learnt. Where rows are few and most labels wrong it is remembered, not found
+    again. Else it is tried where anchors do not beat chance, and if it found noise
+    there is no careful start: what was proven once is not put down to the features.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
     few = len(free) < FEW * S.shape[1] ** 2
-    if annotator is not None and few and _found_noise(annotator):
+    if annotator is not None and few and _right(annotator) < MOSTLY_WRONG:
         return _remember(S, given, free, annotator)
     first, *exchanged = halves(S, given, free)
     best = _choose(S, given, free, first, annotator, BETTER)
@@ -195,7 +196,7 @@ def _choose(
     for first in (anchors, annotator):
         if first is None:
             return None
-        noisy_before = annotator is not None and _found_noise(annotator)
+        noisy_before = annotator is not None and _right(annotator) < CAREFUL
         starts = (first,) if noisy_before else (first, careful)
         plain = [trial.start(T) for T in starts]
         # Only plain scores are up against chance: fitted weights could also learn that
@@ -228,8 +229,8 @@ def halves(S: Floats, given: Ints, rows: Ints) -> list[tuple[Ints, Ints]]:
     return [(train, val), (val, train)] if len(rows) <= 2 * SAMPLE else [(train, val)]
 
 
-def _found_noise(T: Floats) -> bool:
-    return bool(np.diagonal(T).mean() < CAREFUL)
+def _right(T: Floats) -> float:
+    return float(np.diagonal(T).mean())
 
 
 def _remember(S: Floats, given: Ints, free: Ints, annotator: Floats) -> ScoreFit | None:
