@@ -35,7 +35,7 @@ LIKELY, SURE = 2.0, 4.0
 # with the halves exchanged.
 BETTER, AGAIN = 2.0, 1.0
 FEW = 20  # rows for each entry of T: with more, T is found anew
-MOSTLY_WRONG = 0.5  # right labels: with more, too
+MOSTLY_WRONG = 0.5  # right labels: with more, another T may be found
 
 
 class Climbed(NamedTuple):
@@ -159,16 +159,27 @@ def choose(
     likelihood and by agreement, or by far by agreement alone, there is nothing to learn
     and None is returned.
     ``annotator`` is a T from an earlier look at the same labels, by which the features
-    were learnt. Where rows are few and most labels wrong it is remembered, not found
-    again. Else it is tried where anchors do not beat chance, and if it found noise
-    there is no careful start: what was proven once is not put down to the features.
+    were learnt. If it found noise and rows are few it is remembered, unless most labels
+    are right and another T makes plain scores explain them better. Else it is tried
+    where anchors do not beat chance, and if it found noise there is no careful start:
+    what was proven once is not put down to the features.
     """
     free = np.flatnonzero((given >= 0) & ~locked)
     if len(free) < 4:
         return None
     few = len(free) < FEW * S.shape[1] ** 2
-    if annotator is not None and few and _right(annotator) < MOSTLY_WRONG:
-        return _remember(S, given, free, annotator)
+    if annotator is None or not few or _right(annotator) >= CAREFUL:
+        return _look(S, given, free, annotator)
+    anew = None
+    if _right(annotator) >= MOSTLY_WRONG:
+        anew = _look(S, given, free, annotator)
+    return _remember(S, given, free, annotator, anew)
+
+
+def _look(
+    S: Floats, given: Ints, free: Ints, annotator: Floats | None
+) -> ScoreFit | None:
+    """Choose by halves of the rows, one of which is fitted and the other decides."""
     first, *exchanged = halves(S, given, free)
     best = _choose(S, given, free, first, annotator, BETTER)
     if best is None or best.family == FAMILIES[0] or not exchanged:
@@ -233,23 +244,29 @@ def _right(T: Floats) -> float:
     return float(np.diagonal(T).mean())
 
 
-def _remember(S: Floats, given: Ints, free: Ints, annotator: Floats) -> ScoreFit | None:
+def _remember(
+    S: Floats, given: Ints, free: Ints, annotator: Floats, anew: ScoreFit | None
+) -> ScoreFit | None:
     """Plain scores, and the annotator as he was known before.
 
     Each new look could err anew: a thousand labels, most of them wrong, like rich
     log-odds and a T in which classes change places in one fit of three, and the next
     features are taught that. The annotator has not changed, and features that were
-    taught classes need no richer log-odds. Only one thing is asked of what was known:
-    what it says beyond one error rate must still make the labels likelier.
+    taught classes need no richer log-odds. What was known must still make the labels
+    likelier than one error rate does, and than the T of a new look where there was one.
     """
     trial = Trial(S, given, free, free, quadratic=False)
-    one_rate = symmetric_transition(float(np.diagonal(annotator).mean()), S.shape[1])
-    both = [trial.start(T) for T in (annotator, one_rate)]
-    best = max(both, key=lambda fit: trial.test(fit).mean())
+    one_rate = symmetric_transition(_right(annotator), S.shape[1])
+    fits = [trial.start(T)._replace(known=True) for T in (annotator, one_rate)]
+    best = max(fits, key=lambda fit: trial.test(fit).mean())
+    if anew is not None:
+        other = trial.start(anew.transition)
+        if trial.test(other).mean() > trial.test(best).mean():
+            return anew
     share = np.bincount(given[free], minlength=S.shape[1]) / len(free)
     likely = is_better(trial.test(best), np.log(share[given[free]]))
     agreed = agreement_in_errors(S[free], given[free])
-    return best._replace(known=True) if agreed > (LIKELY if likely else SURE) else None
+    return best if agreed > (LIKELY if likely else SURE) else None
 
 
 def _stratified_split(S: Floats, given: Ints, rows: Ints) -> tuple[Ints, Ints]:

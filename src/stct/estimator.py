@@ -166,10 +166,10 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             out-of-fold: a model that has seen a row's label repeats it.
         annotator : array-like of shape (C, C), optional
             ``transition_matrix_`` of an earlier fit of the same labels, by whose result
-            these features were learnt. If it found most labels wrong and there are
-            fewer than 20 rows for each of its entries, it is taken over as it is, or
-            as one error rate if that is likelier; errors that such features repeat are
-            not taken for confirmed.
+            these features were learnt. If it found noise and there are fewer than 20
+            rows for each of its entries, it is taken over as it is, or as one error
+            rate if that is likelier, unless most labels are right and a new one is
+            likelier; errors that such features repeat are not taken for confirmed.
         progress : callable, optional
             Called with the share of work done.
         """

@@ -52,8 +52,8 @@ def correct_by_leave_one_out(
     """Score all rows, explain the labels, refit what they should be while it helps.
 
     ``owned`` lets H be overwritten, which saves a copy of it. ``annotator`` is a T from
-    an earlier look at the same labels, by which H was learnt: where rows are few and
-    most labels wrong it is taken over, and a refit needs proof.
+    an earlier look at the same labels, by which H was learnt: where rows are few, noise
+    that it found is remembered, and a refit needs proof.
     """
     engine, n = labels.engine, len(labels.given)
     scored = score(H, labels, progress, owned=owned)

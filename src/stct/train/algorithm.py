@@ -153,8 +153,8 @@ def fit_corrector(
     """NMC on embeddings H (n, d) and labels of any type, None where missing.
 
     H is an array or shards. The annotator does not change from round to round, the
-    features do: where images are few and most labels wrong, later rounds take over what
-    an earlier one has found. Without SRL nothing changes: each look is the first one.
+    features do: where images are few, noise that an earlier round has found is
+    remembered by the later ones. Without SRL nothing changes: each look is the first.
     """
     settings = config.correct
     corrector = LabelCorrector(
