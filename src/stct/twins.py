@@ -26,7 +26,7 @@ LEAST_PAIRS = 6  # fewer say nothing
 TRUE_TWINS = 0.9  # of the pairs that are found: the others only look alike
 FIT_ERROR = 0.35  # of the logarithm of the quality that weak features make likely
 EM_STEPS = 30
-ERRORS = 3.0  # standard errors above the mean that leave right labels in doubt
+ERRORS = 4.0  # standard errors above the mean that leave right labels in doubt
 GRID = np.linspace(0.02, 0.995, 40)  # of qualities
 KNOWN_LITTLE, KNOWN_WELL = 0.55, 0.7  # share of the classes that features know
 
@@ -75,8 +75,8 @@ def hear_twins(
     weights = np.exp(logs - logs.max())
     mean = float(np.average(GRID, weights=weights))
     error = float(np.sqrt(np.average((GRID - mean) ** 2, weights=weights)))
-    # The better the labels are, the more there is to lose.
-    most = min(mean + ERRORS * mean * error, float(GRID[-1]))
+    # The better labels are, the more there is to lose; wrong ones are not worth it.
+    most = min(mean + ERRORS * mean**2 * error, float(GRID[-1]))
     return Twins(mean, most, len(first))
 
 
