@@ -72,7 +72,9 @@ def test_cleanlab_takes_the_issues(corrected_folder, tmp_path):
     labels = issues["given_label"].to_numpy()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        learner = CleanLearning(LogisticRegression(), verbose=False)
+        # One process: its pool forks this one, threads and all, and can wait for ever.
+        alone = {"find_label_issues_kwargs": {"n_jobs": 1}, "verbose": False}
+        learner = CleanLearning(LogisticRegression(), **alone)
         theirs = learner.find_label_issues(X, labels)
         assert set(theirs.columns) <= set(issues.columns)
         for name in theirs.columns:

@@ -101,7 +101,7 @@ def test_few_labels_among_very_many_rows_all_bear_witness():
     X = rng.normal(size=(len(given), 2)).astype(np.float32)
     labels = Labels(given, np.zeros(len(given), dtype=bool), 2, Local())
     scored = score(X, labels, lambda _: None, owned=False)
-    rows, said = scored.witnesses
+    rows, said, _ = scored.witnesses
     np.testing.assert_array_equal(said, given[100:130])
     known = X[100:130]
     np.testing.assert_allclose(rows, known - known.mean(axis=0), atol=1e-5)

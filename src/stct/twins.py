@@ -19,7 +19,7 @@ from stct.linear import Floats
 from stct.transition import Ints, quality, raise_quality
 
 MOST_AXES = 64
-PIECE = 1024  # rows whose distances to all others are in memory at once
+PIECE = 256  # rows whose distances to all others are in memory at once, for each thread
 REFERENCE, NEAREST = 2048, 8  # so many rows, and the nearest of them, tell the density
 BY_CHANCE = 10  # pairs that may be so close, were rows spread evenly
 LEAST_PAIRS = 6  # fewer say nothing
