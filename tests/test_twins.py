@@ -183,3 +183,13 @@ def test_strong_features_do_not_ask_twins():
     corrector = LabelCorrector().fit(X, given)
     assert (corrector.labels_ == truth).mean() > 0.9
     assert not any("almost the same" in note for note in corrector.notes_)
+
+
+def test_features_that_were_taught_labels_do_not_ask_twins():
+    """They put rows of one label together, right or wrong."""
+    X, truth, rng = half_known(1)
+    given = noise.symmetric(truth, 3, 0.4, rng).labels
+    before = symmetric_transition(0.73, 3)
+    corrector = LabelCorrector().fit(X, given, annotator=before)
+    assert not any("almost the same" in note for note in corrector.notes_)
+    assert not (corrector.action_ == "abstain").any()

@@ -49,15 +49,21 @@ def give_benefit(
     odds: LogOdds,
     T: Floats,
     heard: Testimony,
-    witnesses: Witnesses,
+    witnesses: Witnesses | None,
 ) -> Benefit:
-    """Hold T at the quality that views, twins and rows held out leave to it."""
+    """Hold T at the quality that views, twins and rows held out leave to it.
+
+    ``witnesses`` are None if their features were taught labels: these put rows of one
+    label together, right or wrong, and would call them twins.
+    """
     shares = clean_shares(S, labels, odds, T)
     if chosen.known:  # with allowance for hard rows: that is not made twice
         return Benefit(odds, T, shares, 1.0, 0.0, 1.0)
     expected = expected_quality(S, labels, T, shares, heard.association)
     least, weak = heard.least, ignorance(softmax(odds.logits(S)))
-    twins = hear_twins(*witnesses, T, shares) if weak > 0.0 else None
+    twins = None
+    if weak > 0.0 and witnesses is not None:
+        twins = hear_twins(*witnesses, T, shares)
     if twins is None:
         weak, most = 0.0, 1.0
     else:

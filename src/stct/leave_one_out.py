@@ -79,12 +79,13 @@ def correct_by_leave_one_out(
     if explained is None:
         return nothing_learnt(labels)
     chosen = explained[0]
-    benefit = give_benefit(S, sample, *explained, heard, witnesses)
+    taught = annotator is not None
+    benefit = give_benefit(S, sample, *explained, heard, None if taught else witnesses)
     odds, T = benefit.odds, benefit.transition
     progress(0.5)
     # Features that were taught by an earlier correction repeat its errors. Taught the
     # posterior once more, they find them confirmed, and agree a little more with it.
-    errors = 0.0 if annotator is None else CONFIRMED
+    errors = CONFIRMED if taught else 0.0
     ridge, odds, stop, num_fits = refit(
         path, ridge, labels, chosen, odds, T, progress, errors
     )
