@@ -4,9 +4,10 @@ Where the features know little of a class, nothing that is learnt from them can 
 whether labels that disagree with them are wrong. Two pictures of one car can: they are
 of one class whatever the features make of it, and how often such twins were given the
 same label says how good the labels are. Photographs from crawls, frames of a film and
-repeated measurements have twins; a few dozen are enough. A pair counts if it is far
-closer than the density around it explains, along the leading axes as they are and with
-equal variance. Legend: t rows, d columns, m pairs, C classes; T[clean, given].
+repeated measurements have twins; half a dozen pairs are enough to be careful. A pair
+counts if it is far closer than the density around it explains, along the leading axes
+as they are and with equal variance. Legend: t rows, d columns, m pairs, C classes;
+T[clean, given].
 """
 
 from typing import NamedTuple
@@ -112,7 +113,7 @@ def find_twins(X: Floats, axes: Axes) -> Ints:
         return np.empty((0, 2), dtype=np.intp)
     partner = rows
     for places in (Z, Z / spread):  # the second look is at few rows
-        nearest, chance = _closest(places / places.std(), rows)
+        nearest, chance = _closest(places / max(places.std(), 1e-12), rows)
         same = (chance < BY_CHANCE / len(Z)) & (
             (partner == nearest) | (partner == rows)
         )
