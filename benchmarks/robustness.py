@@ -15,8 +15,9 @@ that are Gaussian balls (`gauss`) are what the method assumes. With --images fea
 as filters, `colours`, grey `thumbnails`, `edges`, random weights (`random300`). Noise:
 `sym20` .. `sym90`, `asym20`, `asym40`, `pair40`, `idn20`, `idn40`, `clean`, `random`
 (labels that have nothing to do with the rows), `clf` (labels by a weak second
-classifier), `bad0` (70% of class 0 called class 1: Theorem 1 fails there), and the
-`human_*` arrays.
+classifier), `bad0` (70% of class 0 called class 1: Theorem 1 fails there), `near20` and
+`near40` (one of the three classes whose means are nearest), the `human_*` arrays, and
+`likeworst` and so on: as often wrong, class by class, as those, but on rows by lot.
 
 Columns: share of right labels given, by the linear probe, by anchors (top 20% margins
 and one sharpness) and by `LabelCorrector()`, mean over seeds; the worst seed against
@@ -88,6 +89,10 @@ CELLS += [
     "shells:clean",
     "shells:sym20",
 ]
+HUMAN = ("aggregate", "random1", "worst")
+ALIKE = ["near20", "near40", *(f"like{h}" for h in HUMAN)]
+CELLS += [f"{f}:{n}" for f in ("all", "cols10", "n2000") for n in ALIKE]
+CELLS += [f"cols6:{n}" for n in ALIKE]
 TABLES = ("iris", "wine", "cancer", "diabetes")
 CELLS += [f"{t}:{n}" for t in TABLES for n in ("clean", "sym20", "sym40", "pair30")]
 IMAGE_NOISE = [
@@ -139,9 +144,14 @@ def make(
     C = int(y.max()) + 1
     if kind in human:
         return H, human[kind][rows], y, C
-    if kind in ("aggregate", "random1", "worst"):
-        return None
-    given = inject(kind, H, y, C, rng)
+    if kind in HUMAN or kind.startswith("like"):
+        if kind.removeprefix("like") not in human:
+            return None
+        T = np.zeros((C, C))
+        np.add.at(T, (y, human[kind.removeprefix("like")][rows]), 1.0)
+        given = noise.from_matrix(y, T / T.sum(axis=1, keepdims=True), rng).labels
+    else:
+        given = inject(kind, H, y, C, rng)
     if features == "copied":
         H, given, y = np.tile(H, (2, 1)), np.tile(given, 2), np.tile(y, 2)
     return H, given, y, C
@@ -250,9 +260,21 @@ def inject(kind: str, H: Array, y: Array, C: int, rng: np.random.Generator) -> A
         return noise.asymmetric(y, rate, rng).labels
     if kind.startswith("pair"):
         return noise.pair(y, C, rate, rng).labels
+    if kind.startswith("near"):
+        return noise.from_matrix(y, near_classes(H, y, C, rate), rng).labels
     if kind.startswith("idn"):
         return noise.instance_dependent(y, H, C, rate, rng).labels
     raise SystemExit(f"unknown noise {kind!r}")
+
+
+def near_classes(H: Array, y: Array, C: int, rate: float) -> Array:
+    """T (C, C) of an annotator who takes a class for one of its three nearest."""
+    means = np.stack([H[y == c].mean(axis=0) for c in range(C)])
+    T = (1.0 - rate) * np.eye(C)
+    for c in range(C):
+        away = np.linalg.norm(means - means[c], axis=1)
+        T[c, np.argsort(away)[1:4]] = rate / 3
+    return T
 
 
 def hundred_classes(data: dict[str, Array]) -> Array:

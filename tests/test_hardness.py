@@ -3,9 +3,11 @@ import pytest
 
 from stct import hardness
 from stct.hardness import (
+    Trend,
     blame_annotator,
-    confusion_slope,
+    error_trend,
     guessed,
+    guessed_share,
     mean_confusion,
     posterior_of_guesses,
     up_to_quality,
@@ -36,24 +38,89 @@ def test_mean_confusion_by_loops():
         np.testing.assert_allclose(mean_confusion(Q.T @ P, Q.sum(0))[y], expected)
 
 
+def errors_in_proportion(K, share, power=1.0, rate=0.2):
+    """Counts of annotators who err in proportion to a power of K, mixed with even."""
+    C = len(K)
+    off = np.where(np.eye(C, dtype=bool), 0.0, K**power)
+    T = rate * (share * C * off / off.sum() + (1.0 - share) / (C - 1))
+    np.fill_diagonal(T, 0.0)
+    np.fill_diagonal(T, 1.0 - T.sum(axis=1))
+    return T * 1000.0
+
+
+def test_trend_by_loops():
+    K, rng = confusion(4)
+    counts = annotators(K, 0.3, rng)
+    T = counts / counts.sum(axis=1, keepdims=True)
+    cells = [(y, g) for y in range(4) for g in range(4) if y != g]
+    slopes = sorted(
+        (T[b] - T[a]) / (K[b] - K[a]) for i, a in enumerate(cells) for b in cells[:i]
+    )
+    share = counts.sum(axis=1) / counts.sum()
+    unit = (share @ (1 - np.diagonal(K))) / (share @ (1 - np.diagonal(T)))
+    trend = error_trend(counts, K)
+    assert trend.elasticity == pytest.approx(unit * np.median(slopes))
+    k, t = (np.array([M[cell] for cell in cells]) for M in (K, T))
+    squares = np.polyfit(k, t, 1)[0]
+    assert trend.graded == pytest.approx(min(np.median(slopes) / squares, 1.0))
+    assert trend.least < trend.elasticity
+
+
 @pytest.mark.parametrize("C", [8, 30])  # exact, and more cells than that
-def test_slope_is_found_where_annotators_share_the_confusion(C):
-    K, rng = confusion(C)
-    assert 0.1 < confusion_slope(annotators(K, 0.25, rng), K) < 0.25
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_elasticity_is_the_share_of_errors_in_proportion_to_the_confusion(C, share):
+    K, _ = confusion(C)
+    trend = error_trend(errors_in_proportion(K, share), K)
+    assert trend.elasticity == pytest.approx(share, abs=0.05 + 0.15 * share)
+    assert (trend.least > 0.3 * share) if share else (abs(trend.least) < 0.02)
 
 
-def test_no_slope_for_symmetric_noise_or_for_single_large_entries():
+def test_errors_that_p_took_up_are_found():
+    """Of errors with the elasticity of people, a part in proportion to K is missing."""
+    K, _ = confusion(10, seed=1)
+    whole = errors_in_proportion(K, hardness.ALL_ERRORS) / 1000.0
+    taken = 0.3 * (1.0 - np.diagonal(whole)).mean()  # share of rows
+    off = np.where(np.eye(10, dtype=bool), 0.0, K)
+    left = whole - taken * 10 * off / off.sum()
+    np.fill_diagonal(left, 0.0)
+    np.fill_diagonal(left, 1.0 - left.sum(axis=1))
+    trend = error_trend(1000.0 * left, K)
+    share = guessed_share(trend, 1000.0 * left, K)
+    found = 1.0 - np.diagonal(blame_annotator(left, K, share)).mean()
+    assert found == pytest.approx((1.0 - np.diagonal(whole)).mean(), abs=0.01)
+    # Errors that are all in T, look-alikes or not, are not found twice.
+    assert guessed_share(error_trend(1000.0 * whole, K), 1000.0 * whole, K) < 0.03
+
+
+def test_nothing_was_guessed_under_symmetric_noise_or_in_single_large_entries():
     K, rng = confusion()
-    assert confusion_slope(annotators(K, 0.0, rng), K) < 0.02
     counts = annotators(K, 0.0, rng)
-    most_confused = np.where(np.eye(8, dtype=bool), -1.0, K).argmax(axis=1)[:3]
-    counts[np.arange(3), most_confused] += 400.0  # a look-alike
-    assert confusion_slope(counts, K) < 0.02
+    assert guessed_share(error_trend(counts, K), counts, K) == 0.0
+    most_confused = np.where(np.eye(8, dtype=bool), -1.0, K).argsort(axis=1)[:, -2:]
+    for few in (1, 2):  # look-alikes of each class
+        called = counts.copy()
+        for y in range(8):
+            called[y, most_confused[y, :few]] += 400.0
+        assert guessed_share(error_trend(called, K), called, K) == 0.0
+
+
+def test_what_is_hardly_proven_counts_for_little_and_more_has_an_end():
+    K, rng = confusion()
+    counts = annotators(K, 0.2, rng)
+    surely = guessed_share(Trend(0.3, 0.2, 0.5), counts, K)
+    assert surely > 0.0
+    assert guessed_share(Trend(0.3, 0.06, 0.5), counts, K) < 0.5 * surely
+    assert guessed_share(Trend(0.3, 0.2, 0.22), counts, K) < 0.5 * surely
+    assert guessed_share(Trend(0.0, 0.2, 0.5), counts, K) == pytest.approx(
+        guessed_share(Trend(0.1, 0.2, 0.5), counts, K)
+    )
+    assert guessed_share(Trend(0.8, 0.6, 0.9), counts, K) == 0.0
 
 
 def test_two_classes_prove_nothing():
     K = np.array([[0.9, 0.1], [0.2, 0.8]])
-    assert confusion_slope(np.array([[80.0, 20.0], [10.0, 90.0]]), K) == 0.0
+    counts = np.array([[80.0, 20.0], [10.0, 90.0]])
+    assert guessed_share(error_trend(counts, K), counts, K) == 0.0
 
 
 def test_blame_moves_confusion_from_the_features_to_the_annotator():
@@ -77,7 +144,7 @@ def guesses(seed=0, n=60, C=4):
 def test_posterior_of_guesses_by_loops():
     P, clean, T, given = guesses()
     given[:5] = -1
-    Q = posterior_of_guesses(clean, P, T, 0.15, given)
+    Q = posterior_of_guesses(clean, P, T, 0.3, given)
     for x, g in enumerate(given):
         said = np.ones(4)  # without a label
         for y in range(4):
@@ -89,29 +156,29 @@ def test_posterior_of_guesses_by_loops():
 def test_who_guesses_gives_the_same_labels_as_who_knows():
     """So no likelihood of labels tells them apart, and T's average is what is shown."""
     P, _, T, _ = guesses()
-    m = guessed(T, 0.15)
+    m = guessed(T, 0.3)
     np.testing.assert_allclose(m, 0.3)
     each = T + m[:, None] * (P[:, None, :] - np.eye(4))  # (n, clean, given)
     np.testing.assert_allclose(np.einsum("xy,xyg->xg", P, each), P @ T)
     K = mean_confusion(P.T @ P, P.sum(axis=0))
     average = np.einsum("xy,xyg->yg", P, each) / P.sum(axis=0)[:, None]
-    np.testing.assert_allclose(average, blame_annotator(T, K, 0.15))
+    np.testing.assert_allclose(average, blame_annotator(T, K, 0.3))
 
 
 def test_labels_count_less_in_hard_rows_and_as_much_in_clear_ones():
     T = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
     P = np.array([[0.5, 0.5, 0.0], [0.999, 0.0005, 0.0005]])
     given = np.array([0, 0])
-    Q, plain = posterior_of_guesses(P, P, T, 0.2, given), posterior(P, T, given)
+    Q, plain = posterior_of_guesses(P, P, T, 0.4, given), posterior(P, T, given)
     assert Q[0, 0] < plain[0, 0] - 0.1
     assert abs(Q[1, 0] - plain[1, 0]) < 1e-3
 
 
 def test_no_more_is_guessed_than_looks_right():
     T = np.array([[0.3, 0.7], [0.1, 0.9]])
-    moved = blame_annotator(T, np.full((2, 2), 0.5), 0.33)
+    moved = blame_annotator(T, np.full((2, 2), 0.5), 0.66)
     assert (moved > 0.0).all()
-    Q = posterior_of_guesses(np.eye(2), np.eye(2), T, 0.33, np.array([1, 0]))
+    Q = posterior_of_guesses(np.eye(2), np.eye(2), T, 0.66, np.array([1, 0]))
     assert np.isfinite(Q).all()
 
 
@@ -120,8 +187,8 @@ def test_blame_stops_at_the_quality_that_others_bear_witness_to():
     T, shares = annotators(K, 0.2, rng) / 1000.0, np.ones(8)
     full = quality(blame_annotator(T, K, 0.3), shares)
     least = 0.5 * (full + quality(T, shares))
-    slope = up_to_quality(0.3, T, K, shares, least)
-    assert 0.0 < slope < 0.3
-    assert quality(blame_annotator(T, K, slope), shares) == pytest.approx(least, 1e-4)
+    share = up_to_quality(0.3, T, K, shares, least)
+    assert 0.0 < share < 0.3
+    assert quality(blame_annotator(T, K, share), shares) == pytest.approx(least, 1e-4)
     assert up_to_quality(0.3, T, K, shares, full - 0.01) == 0.3
     assert up_to_quality(0.3, T, K, shares, 1.0) == pytest.approx(0.0, abs=1e-5)

@@ -6,7 +6,7 @@ import pytest
 from stct import hardness, noise
 from stct.engine import Local
 from stct.given_labels import Labels
-from stct.judgement import judge, slope_of_free_log_odds
+from stct.judgement import judge, trend_of_free_log_odds
 from stct.probabilities import softmax
 from stct.transition import count_given, posterior, symmetric_transition
 
@@ -31,18 +31,18 @@ def look_alikes():
     return (mine + theirs).astype(np.float32), labels, truth
 
 
-def plain_slope(logits, T, given):
+def plain_trend(logits, T, given):
     P = softmax(logits.copy())
     Q = posterior(P, T, given)
     K = hardness.mean_confusion(Q.T @ P, Q.sum(axis=0))
-    return hardness.confusion_slope(count_given(Q, given), K)
+    return hardness.error_trend(count_given(Q, given), K)
 
 
 def test_log_odds_too_sure_of_look_alikes_are_no_annotator_who_errs(look_alikes):
     logits, labels, _ = look_alikes
     T = symmetric_transition(0.6 + 0.4 / C, C)
-    assert plain_slope(logits, T, labels.given) > 0.02
-    assert slope_of_free_log_odds(logits, T, labels) < 0.005
+    assert plain_trend(logits, T, labels.given).least > hardness.PROVEN[0]
+    assert trend_of_free_log_odds(logits, T, labels).least < 0.005
 
 
 def test_symmetric_noise_is_not_blamed_on_hard_rows(look_alikes):

@@ -4,19 +4,36 @@ A T that is the same for every row explains such errors as weakness of the featu
 comes out too soft and T too clean. Row by row the given labels cannot tell the two
 apart: an annotator who guesses the label of some rows from P itself, and one who knows
 these rows, give the same labels to the same rows equally often. Class by class they
-can: where annotators err towards what the features confuse, the off-diagonal of T rises
-with the mean confusion K; where noise was injected, or the features are weak, it does
-not. Legend: n rows, C classes; P = Pr[clean | x] (n, C), T[clean, given].
+can, because what P takes up is in proportion to its mean confusion K, and what is left
+in T then rises less with K than people's errors do. Legend: n rows, C classes;
+P = Pr[clean | x] (n, C), T[clean, given].
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from stct.linear import Floats
 from stct.transition import Ints, quality
 
-MAX_SLOPE = 1.0 / 3.0
-MOST_GUESSED = 0.9  # of the labels that look right
+ALL_ERRORS = 0.55  # elasticity of people's errors, those that P took up and the others
+PROVEN = 0.05, 0.08  # elasticity that is no people's yet, and that is
+GRADED = 0.2, 0.3  # share of the least-squares slope, likewise
+MOST_HIDDEN = 0.5  # errors that P took up, for each one that is left
+MOST_GUESSED = 2.0 / 3.0
+MOST_OF_RIGHT = 0.9  # of the labels that look right may have been guessed
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
+
+
+class Trend(NamedTuple):
+    """How T's off-diagonal rises with K's: elasticities, 1 if in proportion."""
+
+    elasticity: float  # by the median of all slopes, after Theil and Sen
+    least: float  # lower end of its 95% interval
+    graded: float  # it, as a share of that by least squares; 0 if few cells are large
+
+
+NO_TREND = Trend(0.0, 0.0, 0.0)
 
 
 def mean_confusion(joint: Floats, total: Floats) -> Floats:
@@ -24,15 +41,14 @@ def mean_confusion(joint: Floats, total: Floats) -> Floats:
     return np.asarray(joint / np.maximum(total, 1e-9)[:, None])
 
 
-def confusion_slope(counts: Floats, K: Floats) -> float:
-    """How much of a unit of confusion the annotators share, as far as it is proven.
+def error_trend(counts: Floats, K: Floats) -> Trend:
+    """By how many per cent errors rise where the confusion K is one per cent higher.
 
-    The lower end of a 95% interval of the Theil-Sen slope of T's off-diagonal on K's,
-    so a few large entries (one class called another) do not count as a trend. 0 if the
-    interval reaches below.
+    ``counts`` (C, C) are rows by clean and given class. The slope is Theil and Sen's,
+    so a few large entries (one class called another) do not count as a trend.
     """
     off = ~np.eye(len(counts), dtype=bool)
-    T = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-9)
+    T = _rows_of_one(counts)
     k, t = K[off], T[off]
     m = len(k)
     if m <= MAX_EXACT_CELLS:
@@ -46,30 +62,68 @@ def confusion_slope(counts: Floats, K: Floats) -> float:
     real = np.abs(step) > 1e-12
     slopes = np.sort((t[high] - t[low])[real] / step[real])
     rank = int(np.floor((len(slopes) - 1.96 * deviation) / 2))
-    return float(np.clip(slopes[rank - 1], 0.0, MAX_SLOPE)) if rank >= 1 else 0.0
+    if rank < 1:
+        return NO_TREND
+    errors, confusion = _off_diagonal(counts, K)
+    unit = confusion / max(errors, 1e-9)
+    middle = float(np.median(slopes))
+    squares = float(np.cov(t, k)[0, 1] / max(k.var(ddof=1), 1e-12))
+    graded = float(np.clip(middle / squares, 0.0, 1.0)) if squares > 0.0 else 0.0
+    return Trend(unit * middle, unit * float(slopes[rank - 1]), graded)
 
 
-def sharpening(slope: float) -> float:
+def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
+    """Share of the labels that were guessed from what the features confuse.
+
+    Of errors with the elasticity a = `ALL_ERRORS`, P has taken up some, h for each one
+    that is left, and these have the elasticity 1: ``a (1 + h) = elasticity + h``. That
+    is believed as far as there is a trend at all (injected noise has none), and one
+    that is more than a few large cells.
+    """
+    hidden = max(ALL_ERRORS - trend.elasticity, 0.0) / (1.0 - ALL_ERRORS)
+    hidden = min(hidden, MOST_HIDDEN)
+    believed = _between(trend.least, *PROVEN) * _between(trend.graded, *GRADED)
+    errors, confusion = _off_diagonal(counts, K)
+    share = believed * hidden * errors / max(confusion, 1e-9)
+    return min(share, MOST_GUESSED)
+
+
+def _between(value: float, low: float, high: float) -> float:
+    return float(np.clip((value - low) / (high - low), 0.0, 1.0))
+
+
+def _rows_of_one(counts: Floats) -> Floats:
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-9))
+
+
+def _off_diagonal(counts: Floats, K: Floats) -> tuple[float, float]:
+    """Share of wrong labels, and mean confusion, over all rows."""
+    share = counts.sum(axis=1) / max(float(counts.sum()), 1e-9)
+    T = _rows_of_one(counts)
+    errors, confusion = (float(share @ (1.0 - np.diagonal(M))) for M in (T, K))
+    return errors, confusion
+
+
+def sharpening(share: float) -> float:
     """Exponent for P: what annotators confuse, the features do not."""
-    return 1.0 / (1.0 - slope) ** 2
+    return 1.0 / (1.0 - 0.5 * share) ** 2
 
 
-def guessed(T: Floats, slope: float) -> Floats:
+def guessed(T: Floats, share: float) -> Floats:
     """Share of the rows of each class whose label was guessed, (C,).
 
-    Twice the slope: T shows the part that P could not take up, and about as much again
-    went into P. What is guessed looks right to T, so it is at most T's diagonal.
+    What is guessed looks right to T, so it is at most T's diagonal.
     """
-    return np.asarray(np.minimum(2.0 * slope, MOST_GUESSED * np.diagonal(T)))
+    return np.asarray(np.minimum(share, MOST_OF_RIGHT * np.diagonal(T)))
 
 
-def blame_annotator(T: Floats, K: Floats, slope: float) -> Floats:
+def blame_annotator(T: Floats, K: Floats, share: float) -> Floats:
     """T with guesses, on the average of the rows of a class, (C, C)."""
-    return np.asarray(T + guessed(T, slope)[:, None] * (K - np.eye(len(T))))
+    return np.asarray(T + guessed(T, share)[:, None] * (K - np.eye(len(T))))
 
 
 def posterior_of_guesses(
-    clean: Floats, P: Floats, T: Floats, slope: float, given: Ints
+    clean: Floats, P: Floats, T: Floats, share: float, given: Ints
 ) -> Floats:
     """Pr[clean | x, given], (n, C), if labels are guessed where P is unsure.
 
@@ -78,7 +132,7 @@ def posterior_of_guesses(
     say, P what they, and annotators who guess, confuse. Rows without a label (given is
     -1) keep ``clean``.
     """
-    m = guessed(T, slope).astype(P.dtype)
+    m = guessed(T, share).astype(P.dtype)
     known = given >= 0
     rows, said = np.arange(len(given)), np.where(known, given, 0)
     Q = np.take(np.ascontiguousarray(T.T, dtype=P.dtype), said, axis=0)
@@ -91,12 +145,12 @@ def posterior_of_guesses(
 
 
 def up_to_quality(
-    slope: float, T: Floats, K: Floats, shares: Floats, least: float
+    share: float, T: Floats, K: Floats, shares: Floats, least: float
 ) -> float:
-    """Give the largest share of ``slope`` that leaves T a quality of ``least``."""
-    low, high = 0.0, slope
-    if slope <= 0.0 or quality(blame_annotator(T, K, slope), shares) >= least:
-        return slope
+    """Give the largest part of ``share`` that leaves T a quality of ``least``."""
+    low, high = 0.0, share
+    if share <= 0.0 or quality(blame_annotator(T, K, share), shares) >= least:
+        return share
     for _ in range(20):
         middle = 0.5 * (low + high)
         enough = quality(blame_annotator(T, K, middle), shares) >= least

@@ -65,30 +65,33 @@ def judge(
 
     joint, total, counts = engine.sum(confusion, n, wide=False)
     K = hardness.mean_confusion(joint, total)
-    slope = hardness.confusion_slope(counts, K)
-    if slope > 0.0:
-        slope = min(slope, slope_of_free_log_odds(some_logits, T, sample))
-    slope = hardness.up_to_quality(slope, T, K, counts.sum(axis=1), least)
-    sharper = sharpness * hardness.sharpening(slope)
+    share = 0.0
+    if hardness.error_trend(counts, K).least > 0.0:
+        trend = trend_of_free_log_odds(some_logits, T, sample)
+        share = hardness.guessed_share(trend, counts, K)
+    share = hardness.up_to_quality(share, T, K, counts.sum(axis=1), least)
+    sharper = sharpness * hardness.sharpening(share)
 
     def decide(rows: slice) -> Floats:
         said, P = given[rows], look(rows, sharpness)
-        if slope > 0.0:
+        if share > 0.0:
             clean = look(rows, sharper)
-            Q = hardness.posterior_of_guesses(clean, P, T, slope, said)
+            Q = hardness.posterior_of_guesses(clean, P, T, share, said)
         else:
             Q = posterior(P, T, said)
         return _certain(Q, said, locked[rows])
 
-    average = hardness.blame_annotator(T, K, slope)
+    average = hardness.blame_annotator(T, K, share)
     return Judgement(engine.rows(decide, n), average, sharper)
 
 
-def slope_of_free_log_odds(logits: Floats, T: Floats, labels: Labels) -> float:
-    """Slope of T on the confusion once log-odds (n, C) may turn as they like.
+def trend_of_free_log_odds(
+    logits: Floats, T: Floats, labels: Labels
+) -> hardness.Trend:
+    """Trend of T with the confusion once log-odds (n, C) may turn as they like.
 
     Log-odds of a wrong shape are too sure of some pairs of classes. What was given
-    there looks like a slope, too, but goes away when they are fitted freely; what
+    there looks like a trend, too, but goes away when they are fitted freely; what
     people do not see clearly stays.
     """
     C = labels.num_classes
@@ -103,7 +106,7 @@ def slope_of_free_log_odds(logits: Floats, T: Floats, labels: Labels) -> float:
     W, _ = model.fit(start, T, precision=precision, max_steps=FREE_STEPS)
     P, Q = (np.asarray(values[0 : len(U)]) for values in model.posterior(W, T))
     K = hardness.mean_confusion(Q.T @ P, Q.sum(axis=0, dtype=np.float64))
-    return hardness.confusion_slope(count_given(Q, labels.given), K)
+    return hardness.error_trend(count_given(Q, labels.given), K)
 
 
 def _certain(Q: Floats, given: Ints, locked: NDArray[np.bool_]) -> Floats:
