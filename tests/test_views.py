@@ -5,12 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from stct import LabelCorrector, noise
+from stct import LabelCorrector, noise, views
 from stct.transition import quality, raise_quality, symmetric_transition
 from stct.views import (
     annotator_quality,
     beyond_chance,
     hear_views,
+    least_quality,
     within_class_axes,
 )
 
@@ -34,6 +35,11 @@ def weak_features(n=6000, C=4, d=12, gap=0.7, seed=0):
     return (X - X.mean(axis=0)).astype(np.float32), truth
 
 
+def evenly(C):
+    """Where the errors of an annotator go who errs evenly."""
+    return (np.ones((C, C)) - np.eye(C)) / (C - 1)
+
+
 def test_kappa_by_hand():
     one, other = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])
     # 3 of 4 alike; by chance 1/2 * 1/4 + 1/2 * 3/4.
@@ -45,7 +51,7 @@ def test_kappa_by_hand():
 def test_three_witnesses_tell_how_good_one_of_them_is(even):
     truth, (a, b, given) = independent_observers()
     true_quality = beyond_chance(given, truth, 4)[0]
-    estimate = annotator_quality(a, b, given, 4, even=even)
+    estimate = annotator_quality(a, b, given, 4, evenly(4) if even else None)
     assert estimate == pytest.approx(true_quality, abs=0.03)
 
 
@@ -57,14 +63,14 @@ def test_observers_who_each_confuse_other_classes():
     a, b = truth // 2 * 2 + coin[0], truth % 2 + 2 * coin[1]
     given = noise.symmetric(truth, 4, 0.4, rng).labels
     true_quality = beyond_chance(given, truth, 4)[0]
-    estimate = annotator_quality(a, b, given, 4, even=True)
+    estimate = annotator_quality(a, b, given, 4, evenly(4))
     assert estimate == pytest.approx(true_quality, abs=0.03)
 
 
 def test_likelihood_of_three_observers_by_loops():
     """EM must end where no nearby annotator explains what was said better."""
     _, (a, b, given) = independent_observers(n=3000, C=3, right=(0.8, 0.7, 0.75))
-    best = annotator_quality(a, b, given, 3, even=True)
+    best = annotator_quality(a, b, given, 3, evenly(3))
 
     def likelihood(beyond):
         def even(k):
@@ -90,7 +96,8 @@ def test_likelihood_of_three_observers_by_loops():
 def test_views_that_know_nothing_bound_nothing():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 8)).astype(np.float32)
-    assert hear_views(X, rng.integers(0, 3, 2000), 3).least == 0.0
+    heard = hear_views(X, rng.integers(0, 3, 2000), 3)
+    assert least_quality(heard, symmetric_transition(0.8, 3)) == 0.0
 
 
 def test_axes_leave_no_correlation_within_a_class():
@@ -106,7 +113,32 @@ def test_bound_is_near_the_truth_and_not_far_above(rate):
     X, truth = weak_features()
     given = noise.symmetric(truth, 4, rate, np.random.default_rng(1)).labels
     true_quality = beyond_chance(given, truth, 4)[0]
-    assert 0.6 * true_quality < hear_views(X, given, 4).least < true_quality + 0.05
+    T = symmetric_transition(0.8, 4)
+    for weak in (0.0, 0.5, 1.0):
+        bound = least_quality(hear_views(X, given, 4), T, weak)
+        assert 0.6 * true_quality < bound < true_quality + 0.05
+
+
+def test_errors_towards_look_alikes_are_not_blamed_on_views_that_confuse_them_too():
+    """Both views take 0 for 1 and 2 for 3 now and then; so does the annotator."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 40_000)
+    T = np.kron(np.eye(2), [[0.7, 0.3], [0.3, 0.7]])
+    blurred = 0.7 * np.kron(np.eye(2), [[0.65, 0.35], [0.35, 0.65]]) + 0.3 / 4
+    a, b, given = (
+        noise.from_matrix(truth, M, rng).labels for M in (blurred, blurred, T)
+    )
+    heard = views.Testimony(
+        (a, b, given),
+        low=annotator_quality(a, b, given, 4),
+        even=annotator_quality(a, b, given, 4, evenly(4)),
+        agreement=beyond_chance(a, b, 4)[0],
+        error=0.0,
+        association=0.0,
+    )
+    true_quality = beyond_chance(given, truth, 4)[0]
+    assert least_quality(heard, T, weak=0.0) < true_quality + 0.06
+    assert least_quality(heard, T, weak=1.0) > true_quality + 0.2
 
 
 def test_quality_of_an_annotator():

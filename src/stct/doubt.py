@@ -17,7 +17,7 @@ from stct.score_fit import ScoreFit
 from stct.scoring import Witnesses
 from stct.transition import odds_in_doubt, quality
 from stct.twins import Twins, hear_twins, ignorance
-from stct.views import Testimony
+from stct.views import Testimony, least_quality
 
 SAID = 0.05  # of quality that labels get by the benefit of the doubt: it is said
 
@@ -60,7 +60,8 @@ def give_benefit(
     if chosen.known:  # with allowance for hard rows: that is not made twice
         return Benefit(odds, T, shares, 1.0, 0.0, 1.0)
     expected = expected_quality(S, labels, T, shares, heard.association)
-    least, weak = heard.least, ignorance(softmax(odds.logits(S)))
+    weak = ignorance(softmax(odds.logits(S)))
+    least = least_quality(heard, T, weak)
     twins = None
     if weak > 0.0 and witnesses is not None:
         twins = hear_twins(*witnesses, T, shares)

@@ -27,38 +27,59 @@ MOST_QUALITY = 0.999
 class Testimony(NamedTuple):
     """What two views say of the given labels."""
 
-    least: float  # lower bound for the labels' quality, 0 if unknown
+    votes: tuple[Ints, Ints, Ints]  # of the views, and the given labels, (n,) each
+    low: float  # quality of an annotator who may err towards any class
+    even: float  # of one who errs evenly
+    agreement: float  # of the views beyond chance
+    error: float | None  # relative standard error; None if nobody agrees
     association: float  # of the views among rows of one label, in standard errors
 
 
 def hear_views(X: Floats, given: Ints, num_classes: int) -> Testimony:
     """Ask two views of centred rows X (n, d), all of which have a label."""
     votes = two_views(X, given, num_classes)
-    return Testimony(
-        least_quality(*votes, num_classes), association(*votes, num_classes)
-    )
+    error = _relative_error(*votes, num_classes)
+    low = even = 0.0
+    if error is not None:
+        low = annotator_quality(*votes, num_classes)
+        even = annotator_quality(*votes, num_classes, _even_errors(num_classes))
+    agreement = beyond_chance(votes[0], votes[1], num_classes)[0]
+    along = association(*votes, num_classes)
+    return Testimony(votes, low, even, agreement, error, along)
 
 
-def least_quality(a: Ints, b: Ints, given: Ints, num_classes: int) -> float:
+def least_quality(heard: Testimony, T: Floats, weak: float = 1.0) -> float:
     """Lower bound for the chance-corrected share of right labels, 0 if unknown.
 
     Views and annotator may confuse the same classes, and who is to blame then nobody
     can say. `annotator_quality` therefore has two answers: a low one, if the annotator
-    may err towards any class, and a high one, if he errs evenly. Where the views agree
-    with each other the low one is believed, where they do not the high one: labels get
-    the benefit of the doubt in proportion to how little the features know.
+    may err towards any class, and a high one, if his errors go where ``T`` has them.
+    Where the views agree with each other the low one is believed, where they do not the
+    high one: labels get the benefit of the doubt in proportion to how little the
+    features know. ``weak`` is how little T itself is to be believed, from 0 to 1: he
+    then errs evenly, for all that is known.
     """
-    votes = a, b, given
-    error = _relative_error(*votes, num_classes)
-    if error is None:
+    if heard.error is None:
         return 0.0
-    low, high = (
-        annotator_quality(*votes, num_classes, even=even) for even in (False, True)
-    )
-    high = max(low, high)
-    doubt = (1.0 - beyond_chance(votes[0], votes[1], num_classes)[0]) ** 2
-    bound = low ** (1.0 - doubt) * high**doubt * np.exp(-ERRORS * error)
+    high = heard.even
+    if weak < 1.0:
+        shaped = annotator_quality(*heard.votes, len(T), _where_errors_go(T))
+        high = shaped ** (1.0 - weak) * high**weak
+    high = max(heard.low, high)
+    doubt = (1.0 - heard.agreement) ** 2
+    bound = heard.low ** (1.0 - doubt) * high**doubt * np.exp(-ERRORS * heard.error)
     return float(min(bound, MOST_QUALITY))
+
+
+def _even_errors(num_classes: int) -> Floats:
+    return _where_errors_go(np.ones((num_classes, num_classes)))
+
+
+def _where_errors_go(T: Floats) -> Floats:
+    """T without its diagonal, rows summing to 1."""
+    errors = np.maximum(T, 1e-9)
+    np.fill_diagonal(errors, 0.0)
+    return _normalised(errors)
 
 
 def association(a: Ints, b: Ints, given: Ints, num_classes: int) -> float:
@@ -130,12 +151,12 @@ def _predict(Z: Floats, given: Ints, num_classes: int) -> Ints:
 
 
 def annotator_quality(
-    a: Ints, b: Ints, given: Ints, num_classes: int, *, even: bool
+    a: Ints, b: Ints, given: Ints, num_classes: int, errors: Floats | None = None
 ) -> float:
     """Quality of the annotator that makes what three observers said most likely.
 
-    EM over the clean class. The views err as they like; the annotator errs
-    evenly towards all classes if ``even``, or as he likes.
+    EM over the clean class. The views err as they like; so does the annotator, or his
+    errors go where ``errors`` (C, C) says, whose rows sum to 1.
     """
     C, n = num_classes, len(given)
     kinds, counts = np.unique((a * C + b) * C + given, return_counts=True)
@@ -161,9 +182,9 @@ def annotator_quality(
         Q = joint * (counts / total)[:, None]  # (kinds, C)
         together = [(said @ Q).T for said in said_by]  # (C, C) clean and said
         observers = [_normalised(rows + PSEUDO_ROWS / C) for rows in together]
-        if even:
+        if errors is not None:
             right = float(np.trace(together[2])) / n
-            observers[2] = symmetric_transition(right, C)
+            observers[2] = right * np.eye(C) + (1.0 - right) * errors
         prior = Q.sum(axis=0) / n
     return max(quality(observers[2], prior), 1e-6)
 
