@@ -85,9 +85,7 @@ def judge(
     return Judgement(engine.rows(decide, n), average, sharper)
 
 
-def trend_of_free_log_odds(
-    logits: Floats, T: Floats, labels: Labels
-) -> hardness.Trend:
+def trend_of_free_log_odds(logits: Floats, T: Floats, labels: Labels) -> hardness.Trend:
     """Trend of T with the confusion once log-odds (n, C) may turn as they like.
 
     Log-odds of a wrong shape are too sure of some pairs of classes. What was given
