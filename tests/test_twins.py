@@ -109,6 +109,21 @@ def test_twins_know_how_good_labels_are_that_features_know_nothing_of(rate, comm
         assert true - 0.03 < heard.most <= 0.995
 
 
+def test_a_pair_for_each_class_is_not_enough_to_know_which_classes_have_twins():
+    """Else the few pairs that are alike by chance would be all there is to explain."""
+    rng = np.random.default_rng(4)
+    X, of = rows_with_twins(rng, 3000, 100)
+    truth = rng.integers(0, 100, 3000)
+    truth = np.concatenate([truth, truth[of]])
+    said = []
+    for _ in range(8):
+        given = noise.symmetric(truth, 100, 0.8, rng).labels
+        T = symmetric_transition(0.2 + 0.8 / 100, 100)
+        twins = hear_twins(X, given, axes_of(X), T, np.full(100, 0.01))
+        said.append(twins.expected)
+    assert np.mean(said) == pytest.approx(0.2, abs=0.06)
+
+
 def test_errors_that_follow_a_rule_are_known_by_the_shape_of_t():
     """Every class but the first is called the next one in 40 of 100 rows."""
     rng = np.random.default_rng(5)

@@ -17,6 +17,7 @@ import numpy as np
 from stct.blocks import side_by_side
 from stct.leverage import Axes
 from stct.linear import Floats
+from stct.probabilities import known_beyond_chance
 from stct.transition import Ints, quality, raise_quality
 
 MOST_AXES = 64
@@ -27,6 +28,7 @@ LEAST_PAIRS = 6  # fewer say nothing
 TRUE_TWINS = 0.9  # of the pairs that are found: the others only look alike
 FIT_ERROR = 0.35  # of the logarithm of the quality that weak features make likely
 EM_STEPS = 30
+LEAST_PSEUDO, PSEUDO = 0.5, 0.05  # pairs of each class, and for each class there is
 ERRORS = 4.0  # standard errors above the mean that leave right labels in doubt
 GRID = np.linspace(0.02, 0.995, 40)  # of qualities
 KNOWN_LITTLE, KNOWN_WELL = 0.55, 0.7  # share of the classes that features know
@@ -46,8 +48,7 @@ def ignorance(P: Floats) -> float:
     ``P`` (n, C) is Pr[clean | x]; its mean largest entry beyond chance is the share of
     the rows whose class the features know.
     """
-    chance = 1.0 / P.shape[1]
-    known = (float(P.max(axis=1).mean(dtype=np.float64)) - chance) / (1.0 - chance)
+    known = known_beyond_chance(float(P.max(axis=1).mean(dtype=np.float64)), P.shape[1])
     return float(np.clip((KNOWN_WELL - known) / (KNOWN_WELL - KNOWN_LITTLE), 0.0, 1.0))
 
 
@@ -91,10 +92,12 @@ def pair_likelihood(T: Floats, first: Ints, second: Ints, frequency: Floats) -> 
     C = len(T)
     apart = (1.0 - TRUE_TWINS) * frequency[first] * frequency[second]  # (m,)
     together = TRUE_TWINS * T[:, first] * T[:, second]  # (C, m)
+    # Of many classes few pairs tell no shares, but would like those of pairs alike.
+    pseudo = max(LEAST_PSEUDO, PSEUDO * C)
     prior = np.full(C, 1.0 / C)
     for _ in range(EM_STEPS):
         joint = prior[:, None] * together
-        prior = (joint / (joint.sum(axis=0) + apart)).sum(axis=1) + 0.5
+        prior = (joint / (joint.sum(axis=0) + apart)).sum(axis=1) + pseudo
         prior /= prior.sum()
     return float(np.log(prior @ together + apart).sum())
 
