@@ -85,11 +85,11 @@ def test_errors_that_p_took_up_are_found():
     np.fill_diagonal(left, 0.0)
     np.fill_diagonal(left, 1.0 - left.sum(axis=1))
     trend = error_trend(1000.0 * left, K)
-    share = guessed_share(trend, 1000.0 * left, K)
+    share = guessed_share(trend, 1e6 * left, K)
     found = 1.0 - np.diagonal(blame_annotator(left, K, share)).mean()
     assert found == pytest.approx((1.0 - np.diagonal(whole)).mean(), abs=0.01)
     # Errors that are all in T, look-alikes or not, are not found twice.
-    assert guessed_share(error_trend(1000.0 * whole, K), 1000.0 * whole, K) < 0.03
+    assert guessed_share(error_trend(1e6 * whole, K), 1e6 * whole, K) < 0.03
 
 
 def test_nothing_was_guessed_under_symmetric_noise_or_in_single_large_entries():
@@ -115,6 +115,9 @@ def test_what_is_hardly_proven_counts_for_little_and_more_has_an_end():
         guessed_share(Trend(0.1, 0.2, 0.5), counts, K)
     )
     assert guessed_share(Trend(0.8, 0.6, 0.9), counts, K) == 0.0
+    few = counts * 20.0 * counts.size / counts.sum()  # rows for each entry of T
+    many = guessed_share(Trend(0.3, 0.2, 0.5), 1000.0 * few, K)
+    assert guessed_share(Trend(0.3, 0.2, 0.5), few, K) == pytest.approx(many / 2, 0.01)
 
 
 def test_two_classes_prove_nothing():

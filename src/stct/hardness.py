@@ -21,6 +21,7 @@ PROVEN = 0.05, 0.08  # elasticity that is no people's yet, and that is
 GRADED = 0.2, 0.3  # share of the least-squares slope, likewise
 MOST_HIDDEN = 0.5  # errors that P took up, for each one that is left
 MOST_GUESSED = 2.0 / 3.0
+FEW = 20.0  # rows for each entry of T, with which it is believed by half
 MOST_OF_RIGHT = 0.9  # of the labels that look right may have been guessed
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
 
@@ -78,11 +79,13 @@ def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
     Of errors with the elasticity a = `ALL_ERRORS`, P has taken up some, h for each one
     that is left, and these have the elasticity 1: ``a (1 + h) = elasticity + h``. That
     is believed as far as there is a trend at all (injected noise has none), and one
-    that is more than a few large cells.
+    that is more than a few large cells, and as there are rows enough to know it.
     """
     hidden = max(ALL_ERRORS - trend.elasticity, 0.0) / (1.0 - ALL_ERRORS)
     hidden = min(hidden, MOST_HIDDEN)
     believed = _between(trend.least, *PROVEN) * _between(trend.graded, *GRADED)
+    rows = float(counts.sum())
+    believed *= rows / max(rows + FEW * counts.size, 1e-9)
     errors, confusion = _off_diagonal(counts, K)
     share = believed * hidden * errors / max(confusion, 1e-9)
     return min(share, MOST_GUESSED)
