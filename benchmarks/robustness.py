@@ -21,7 +21,8 @@ classifier), `bad0` (70% of class 0 called class 1: Theorem 1 fails there), `nea
 
 Columns: share of right labels given, by the linear probe, by anchors (top 20% margins
 and one sharpness) and by `LabelCorrector()`, mean over seeds; the worst seed against
-the given labels; error of the two accuracy estimates, in points; calibration error.
+the given labels; error of the two accuracy estimates, in points, and how many of 100
+of their intervals hold the truth; calibration error.
 True labels are for injecting noise and scoring only.
 """
 
@@ -312,6 +313,10 @@ def calibration_error(confidence: Array, right: Array, bins: int = 15) -> float:
     return sum(gaps) / len(right)
 
 
+def holds(interval: tuple[float, float], value: float) -> bool:
+    return bool(interval[0] <= value <= interval[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--embeddings", required=True)
@@ -322,7 +327,7 @@ def main() -> None:
     data = load(args.embeddings, args.images)
     print(
         f"{'cell':17s}{'n':>2s}{'given':>7s}{'probe':>7s}{'anchor':>7s}{'stct':>7s}"
-        f"{'worst':>7s}{'before':>8s}{'after':>7s}{'ECE':>7s}{'s':>7s}"
+        f"{'worst':>7s}{'before':>8s}{'after':>7s}{'held':>6s}{'ECE':>7s}{'s':>7s}"
     )
     for cell in args.cells:
         human = cell.split(":")[1] in data
@@ -341,10 +346,11 @@ def main() -> None:
             seconds = time.perf_counter() - start
             before, after = (given == y).mean(), (m.labels_ == y).mean()
             e = m.estimated_accuracy_
+            held = holds(e.before_interval, before) + holds(e.after_interval, after)
             error = calibration_error(m.confidence_, m.labels_ == y)
             right = [before, (probe == y).mean(), (anchored == y).mean(), after]
             off = [after - before, e.before - before, e.after - after]
-            rows.append([*right, *off, error, seconds])
+            rows.append([*right, *off, held / 2, error, seconds])
         if not rows:
             print(f"{cell:17s} not in this file")
             continue
@@ -353,7 +359,7 @@ def main() -> None:
         print(
             f"{cell:17s}{len(rows):2d}{mean[0]:7.1f}{mean[1]:7.1f}{mean[2]:7.1f}"
             f"{mean[3]:7.2f}{100 * table[:, 4].min():+7.1f}{mean[5]:+8.1f}"
-            f"{mean[6]:+7.1f}{mean[7] / 100:7.3f}{mean[8] / 100:7.2f}",
+            f"{mean[6]:+7.1f}{mean[7]:6.0f}{mean[8] / 100:7.3f}{mean[9] / 100:7.2f}",
             flush=True,
         )
 

@@ -282,7 +282,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.action_ = decision.action
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
-        self.estimated_accuracy_ = estimate_accuracy(Q, given, decision.confidence)
+        self.estimated_accuracy_ = estimate_accuracy(
+            Q, given, decision.confidence, result.known
+        )
         self.noise_rate_ = 1.0 - self.estimated_accuracy_.before
         self.notes_ += describe_result(result, encoded.classes, self.method)
 

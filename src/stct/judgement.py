@@ -13,7 +13,7 @@ from stct import hardness
 from stct.engine import RowValues, spread_rows
 from stct.given_labels import Labels, some_rows
 from stct.linear import Floats
-from stct.probabilities import one_hot, softmax
+from stct.probabilities import known_beyond_chance, one_hot, softmax
 from stct.score_fit import FREE_INTERCEPT, beside, highest
 from stct.transition import Ints, count_given, posterior
 
@@ -28,6 +28,7 @@ class Judgement(NamedTuple):
     posterior: Any  # (n, C), with the engine
     transition: Floats  # (C, C)
     sharpness: float  # of P
+    known: float  # share of the rows whose class the features know, beyond chance
 
 
 def judge(
@@ -61,9 +62,11 @@ def judge(
     def confusion(rows: slice) -> tuple[Floats, ...]:
         P = look(rows, sharpness)
         Q = _certain(posterior(P, T, given[rows]), given[rows], locked[rows])
-        return Q.T @ P, Q.sum(axis=0, dtype=np.float64), count_given(Q, given[rows])
+        largest = P.max(axis=1).sum(dtype=np.float64)
+        counts = count_given(Q, given[rows])
+        return Q.T @ P, Q.sum(axis=0, dtype=np.float64), counts, largest
 
-    joint, total, counts = engine.sum(confusion, n, wide=False)
+    joint, total, counts, largest = engine.sum(confusion, n, wide=False)
     K = hardness.mean_confusion(joint, total)
     share = 0.0
     if hardness.error_trend(counts, K).least > 0.0:
@@ -82,7 +85,8 @@ def judge(
         return _certain(Q, said, locked[rows])
 
     average = hardness.blame_annotator(T, K, share)
-    return Judgement(engine.rows(decide, n), average, sharper)
+    known = known_beyond_chance(float(largest) / n, labels.num_classes)
+    return Judgement(engine.rows(decide, n), average, sharper, known)
 
 
 def trend_of_free_log_odds(logits: Floats, T: Floats, labels: Labels) -> hardness.Trend:

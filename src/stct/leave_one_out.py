@@ -103,6 +103,7 @@ def correct_by_leave_one_out(
         stop,
         (*describe_lift(lift), *benefit.notes),
         benefit.asked(judged.transition),
+        judged.known,
     )
 
 
@@ -205,7 +206,13 @@ def correct_probabilities(P: Floats, labels: Labels) -> Correction:
     odds, T = hold_quality(scores, labels, chosen, odds, T, expected)
     judged = judge(odds.logits(scores), T, labels)
     return Correction(
-        judged.posterior, judged.transition, is_learnable(T), None, 1, "max_rounds"
+        judged.posterior,
+        judged.transition,
+        is_learnable(T),
+        None,
+        1,
+        "max_rounds",
+        known=judged.known,
     )
 
 
@@ -216,4 +223,4 @@ def nothing_learnt(labels: Labels) -> Correction:
     model = ConstantModel(counts / counts.sum())
     Q = np.tile(model.shares.astype(np.float32), (n, 1))
     T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
-    return Correction(Q, T, learnable, model, 1, "nothing_learnt")
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt", known=0.0)

@@ -22,7 +22,7 @@ from stct.forward import ForwardModel
 from stct.given_labels import Labels
 from stct.linear import Floats
 from stct.log_odds import STEPS
-from stct.probabilities import one_hot, softmax
+from stct.probabilities import known_beyond_chance, one_hot, softmax
 from stct.ridge import RidgeFit, RidgePath
 from stct.score_fit import highest
 from stct.transition import (
@@ -111,6 +111,7 @@ def correct_many_classes(
         own = leverage(block, index[sampled] - block.start)
         S[sampled] += pull(S[sampled], said[sampled], own)
     last = _climb(S, said, first.transition)
+    known = _known(S, last.sharpness)
     del S, X
     progress(0.8)
     in_sample = np.zeros(n, bool)
@@ -135,7 +136,16 @@ def correct_many_classes(
         (first.sharpness, sharpness),
     )
     Q = TopClasses(top[:, :TOP], top[:, TOP:].astype(np.int32), C)
-    return Correction(Q, T, is_learnable(T), model, 1, "max_rounds")
+    return Correction(Q, T, is_learnable(T), model, 1, "max_rounds", known=known)
+
+
+def _known(S: Floats, sharpness: float) -> float:
+    """Share of the sampled rows whose class the features know, beyond chance."""
+    largest = sum(
+        softmax(np.float32(sharpness) * S[rows]).max(axis=1).sum(dtype=np.float64)
+        for rows in _blocks(*S.shape)
+    )
+    return known_beyond_chance(float(largest) / len(S), S.shape[1])
 
 
 def fit_direct(
@@ -206,7 +216,7 @@ def nothing_learnt(labels: Labels) -> Correction:
     shares = model.shares[top].astype(np.float32)
     Q = TopClasses(shares, top.astype(np.int32), C)
     T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
-    return Correction(Q, T, learnable, model, 1, "nothing_learnt")
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt", known=0.0)
 
 
 def sample_rows(labels: Labels, size: int) -> Ints:

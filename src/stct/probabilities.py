@@ -24,3 +24,9 @@ def softmax(logits: Floats) -> Floats:
     np.exp(E, out=E)
     E /= E.sum(axis=axis, keepdims=True)
     return np.ascontiguousarray(E.T if few else E)
+
+
+def known_beyond_chance(mean_largest: float, num_classes: int) -> float:
+    """Share of the rows whose class is known, from the mean largest probability."""
+    chance = 1.0 / num_classes
+    return (mean_largest - chance) / (1.0 - chance)
