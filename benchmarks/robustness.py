@@ -274,7 +274,8 @@ def near_classes(H: Array, y: Array, C: int, rate: float) -> Array:
     T = (1.0 - rate) * np.eye(C)
     for c in range(C):
         away = np.linalg.norm(means - means[c], axis=1)
-        T[c, np.argsort(away)[1:4]] = rate / 3
+        nearest = np.argsort(away)[1:4]
+        T[c, nearest] = rate / len(nearest)
     return T
 
 

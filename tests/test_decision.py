@@ -23,6 +23,10 @@ def test_intervals_allow_for_rows_and_for_what_the_features_do_not_know():
     assert width(1000, 0.3) > width(1000, 0.5) > width(1000, 0.8)
     assert interval(0.99, 1000, 0.2)[1] == 1.0
     assert interval(0.01, 1000, 0.2)[0] == 0.0
+    sampling = hoeffding_interval(1000)
+    assert interval(0.5, 1000, 0.2, open_to_doubt=0.0)[1] == pytest.approx(
+        0.5 + sampling
+    )
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.5])
@@ -46,3 +50,18 @@ def test_weak_features_make_wide_intervals():
     strong = LabelCorrector().fit(X[:1500], truth[:1500])
     low, high = strong.estimated_accuracy_.before_interval
     assert weak[1] - weak[0] > high - low + 0.05
+
+
+def test_rows_that_a_person_has_checked_are_not_in_doubt():
+    X, truth, _ = half_known(0, n=1400)
+    locked = np.ones(len(truth), dtype=bool)
+    for checked in (locked, np.arange(len(truth)) % 10 > 0):
+        corrector = LabelCorrector().fit(X, truth, locked=checked)
+        low, high = corrector.estimated_accuracy_.after_interval
+        assert high - low < 2 * hoeffding_interval(len(truth)) + 0.05
+
+
+def test_scores_that_are_no_probabilities_have_wide_intervals():
+    X, truth = load_digits(return_X_y=True)
+    said = LabelCorrector("split").fit(X[:, 20:23], truth).estimated_accuracy_
+    assert np.diff(said.before_interval) > 0.3

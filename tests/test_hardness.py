@@ -53,14 +53,14 @@ def test_trend_by_loops():
     counts = annotators(K, 0.3, rng)
     T = counts / counts.sum(axis=1, keepdims=True)
     cells = [(y, g) for y in range(4) for g in range(4) if y != g]
-    slopes = sorted(
-        (T[b] - T[a]) / (K[b] - K[a]) for i, a in enumerate(cells) for b in cells[:i]
-    )
-    share = counts.sum(axis=1) / counts.sum()
-    unit = (share @ (1 - np.diagonal(K))) / (share @ (1 - np.diagonal(T)))
+    share = 4 * counts.sum(axis=1) / counts.sum()
+    k, t = (np.array([M[y, g] / share[g] for y, g in cells]) for M in (K, T))
+    slopes = [
+        (t[i] - t[j]) / (k[i] - k[j]) for i in range(len(cells)) for j in range(i)
+    ]
     trend = error_trend(counts, K)
+    unit = k.mean() / t.mean()
     assert trend.elasticity == pytest.approx(unit * np.median(slopes))
-    k, t = (np.array([M[cell] for cell in cells]) for M in (K, T))
     squares = np.polyfit(k, t, 1)[0]
     assert trend.graded == pytest.approx(min(np.median(slopes) / squares, 1.0))
     assert trend.least < trend.elasticity
@@ -107,17 +107,44 @@ def test_nothing_was_guessed_under_symmetric_noise_or_in_single_large_entries():
 def test_what_is_hardly_proven_counts_for_little_and_more_has_an_end():
     K, rng = confusion()
     counts = annotators(K, 0.2, rng)
-    surely = guessed_share(Trend(0.3, 0.2, 0.5), counts, K)
+
+    def trend(*values, rows=1e6):
+        return Trend(*values, rows)
+
+    surely = guessed_share(trend(0.3, 0.2, 0.5), counts, K)
     assert surely > 0.0
-    assert guessed_share(Trend(0.3, 0.06, 0.5), counts, K) < 0.5 * surely
-    assert guessed_share(Trend(0.3, 0.2, 0.22), counts, K) < 0.5 * surely
-    assert guessed_share(Trend(0.0, 0.2, 0.5), counts, K) == pytest.approx(
-        guessed_share(Trend(0.1, 0.2, 0.5), counts, K)
+    assert guessed_share(trend(0.3, 0.06, 0.5), counts, K) < 0.5 * surely
+    assert guessed_share(trend(0.3, 0.2, 0.22), counts, K) < 0.5 * surely
+    assert guessed_share(trend(0.0, 0.2, 0.5), counts, K) == pytest.approx(
+        guessed_share(trend(0.1, 0.2, 0.5), counts, K)
     )
-    assert guessed_share(Trend(0.8, 0.6, 0.9), counts, K) == 0.0
-    few = counts * 20.0 * counts.size / counts.sum()  # rows for each entry of T
-    many = guessed_share(Trend(0.3, 0.2, 0.5), 1000.0 * few, K)
-    assert guessed_share(Trend(0.3, 0.2, 0.5), few, K) == pytest.approx(many / 2, 0.01)
+    assert guessed_share(trend(0.8, 0.6, 0.9), counts, K) == 0.0
+    few = trend(0.3, 0.2, 0.5, rows=20 * 8 * 8)  # twenty for each entry of T
+    assert guessed_share(few, counts, K) == pytest.approx(surely / 2, 0.01)
+
+
+def test_large_classes_that_are_named_more_often_are_no_trend():
+    """Labels drawn from all labels, and features that think of large classes first."""
+    K, rng = confusion()
+    share = 0.6 ** np.arange(8)
+    share /= share.sum()
+    named = np.where(np.eye(8, dtype=bool), 0.0, K * share * 8)
+    np.fill_diagonal(named, 1.0 - named.sum(axis=1))
+    T = 0.7 * np.eye(8) + 0.3 * share
+    counts = 50_000 * share[:, None] * T
+    assert guessed_share(error_trend(counts, named), counts, named) == 0.0
+
+
+def test_a_class_of_a_few_rows_is_no_trend_and_leaves_t_a_matrix():
+    K, rng = confusion()
+    counts = annotators(K, 0.0, rng)
+    rare, odd = np.pad(counts, (0, 1)), np.pad(K, (0, 1))
+    rare[8, 8] = 1.0
+    odd[8, 8] = 1.0
+    assert guessed_share(error_trend(rare, odd), rare, odd) == 0.0
+    empty = mean_confusion(np.zeros((2, 2)), np.zeros(2))
+    T = np.array([[0.8, 0.2], [0.3, 0.7]])
+    np.testing.assert_allclose(blame_annotator(T, empty, 0.4).sum(axis=1), 1.0)
 
 
 def test_two_classes_prove_nothing():

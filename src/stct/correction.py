@@ -94,7 +94,7 @@ class Correction(NamedTuple):
     stop: str  # why it ended, see `LabelCorrector.termination_condition_`
     notes: tuple[str, ...] = ()  # what a person should know of how it was found
     asked: Floats | None = None  # (C, C) odds of a new label, by given and new one
-    known: float = 1.0  # share of the rows whose class the features know
+    known: float = 0.0  # share of the rows whose class the features surely know
 
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c; the posterior is moved."""

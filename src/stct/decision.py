@@ -68,20 +68,26 @@ class EstimatedAccuracy(NamedTuple):
 
 
 def estimate_accuracy(
-    Q: Floats | TopClasses, given: Ints, confidence: Floats, known: float
+    Q: Floats | TopClasses,
+    given: Ints,
+    confidence: Floats,
+    known: float,
+    locked: NDArray[np.bool_],
 ) -> EstimatedAccuracy:
     """Estimate from the posterior of the given labels and the confidence (n,).
 
-    ``known`` is the share of the rows whose class the features know, beyond chance.
+    ``known`` is the share of the rows whose class the features know, beyond chance;
+    rows that are ``locked`` are certain.
     """
+    open_to_doubt = 1.0 - float(locked.mean())
     labelled = int((given >= 0).sum())
     before = float(of_given(Q, given).sum(dtype=np.float64)) / labelled
     after = float(confidence.mean(dtype=np.float64))
     return EstimatedAccuracy(
         before,
         after,
-        interval(before, labelled, known),
-        interval(after, len(given), known),
+        interval(before, labelled, known, open_to_doubt),
+        interval(after, len(given), known, open_to_doubt),
     )
 
 
@@ -98,15 +104,18 @@ def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
     return out
 
 
-def interval(value: float, n: int, known: float) -> tuple[float, float]:
+def interval(
+    value: float, n: int, known: float, open_to_doubt: float = 1.0
+) -> tuple[float, float]:
     """Interval of an estimate from n rows, of which the features know ``known``.
 
     Sampling (Theorem 2) is the smaller part with many rows. The likelihood cannot tell
     weak features from wrong labels, and the less the features know, the more that
-    matters: nine in ten estimates of `benchmarks/robustness.py` are within this.
+    matters: nine in ten estimates of `benchmarks/robustness.py` were within this, and
+    set it.
     """
     unsure = MODEL_ERROR + IGNORANCE_ERROR * max(KNOWN_WELL - known, 0.0)
-    half = hoeffding_interval(n) + unsure
+    half = hoeffding_interval(n) + open_to_doubt * unsure
     return max(0.0, value - half), min(1.0, value + half)
 
 

@@ -283,7 +283,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
         self.estimated_accuracy_ = estimate_accuracy(
-            Q, given, decision.confidence, result.known
+            Q, given, decision.confidence, result.known, locked
         )
         self.noise_rate_ = 1.0 - self.estimated_accuracy_.before
         self.notes_ += describe_result(result, encoded.classes, self.method)

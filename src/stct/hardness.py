@@ -21,6 +21,7 @@ PROVEN = 0.05, 0.08  # elasticity that is no people's yet, and that is
 GRADED = 0.2, 0.3  # share of the least-squares slope, likewise
 MOST_HIDDEN = 0.5  # errors that P took up, for each one that is left
 MOST_GUESSED = 2.0 / 3.0
+LEAST_ROWS = 20.0  # of a class that is asked
 FEW = 20.0  # rows for each entry of T, with which it is believed by half
 MOST_OF_RIGHT = 0.9  # of the labels that look right may have been guessed
 MAX_EXACT_CELLS = 400  # more off-diagonal cells: pair low with high confusion only
@@ -32,26 +33,37 @@ class Trend(NamedTuple):
     elasticity: float  # by the median of all slopes, after Theil and Sen
     least: float  # lower end of its 95% interval
     graded: float  # it, as a share of that by least squares; 0 if few cells are large
+    rows: float  # that tell it
 
 
-NO_TREND = Trend(0.0, 0.0, 0.0)
+NO_TREND = Trend(0.0, 0.0, 0.0, 0.0)
 
 
 def mean_confusion(joint: Floats, total: Floats) -> Floats:
-    """K[y, g] = E[P_g | clean is y], from the sums of Q'P (C, C) and of Q (C,)."""
-    return np.asarray(joint / np.maximum(total, 1e-9)[:, None])
+    """K[y, g] = E[P_g | clean is y], from the sums of Q'P (C, C) and of Q (C,).
+
+    A class of which there is no row confuses nothing.
+    """
+    none = (total < 1e-6)[:, None]
+    return np.where(none, np.eye(len(joint)), joint / np.maximum(total, 1e-6)[:, None])
 
 
 def error_trend(counts: Floats, K: Floats) -> Trend:
     """By how many per cent errors rise where the confusion K is one per cent higher.
 
     ``counts`` (C, C) are rows by clean and given class. The slope is Theil and Sen's,
-    so a few large entries (one class called another) do not count as a trend.
+    so a few large entries (one class called another) do not count as a trend. Nor does
+    it that large classes are named more often, by annotators and features alike: both
+    count in proportion to the class that is named. Classes of few rows are left out.
     """
-    off = ~np.eye(len(counts), dtype=bool)
-    T = _rows_of_one(counts)
-    k, t = K[off], T[off]
+    size, T = counts.sum(axis=1), _rows_of_one(counts)
+    enough = size >= LEAST_ROWS
+    named = np.maximum(size / max(float(size.mean()), 1e-9), 1e-9)  # (C,)
+    cells = enough[:, None] & enough & ~np.eye(len(counts), dtype=bool)
+    k, t = (K / named)[cells], (T / named)[cells]
     m = len(k)
+    if m < 2:
+        return NO_TREND
     if m <= MAX_EXACT_CELLS:
         low, high = np.triu_indices(m, 1)
         deviation = np.sqrt(m * (m - 1) * (2 * m + 5) / 18)  # Kendall's
@@ -65,12 +77,12 @@ def error_trend(counts: Floats, K: Floats) -> Trend:
     rank = int(np.floor((len(slopes) - 1.96 * deviation) / 2))
     if rank < 1:
         return NO_TREND
-    errors, confusion = _off_diagonal(counts, K)
-    unit = confusion / max(errors, 1e-9)
+    unit = float(k.mean() / max(t.mean(), 1e-9))
     middle = float(np.median(slopes))
     squares = float(np.cov(t, k)[0, 1] / max(k.var(ddof=1), 1e-12))
     graded = float(np.clip(middle / squares, 0.0, 1.0)) if squares > 0.0 else 0.0
-    return Trend(unit * middle, unit * float(slopes[rank - 1]), graded)
+    least = unit * float(slopes[rank - 1])
+    return Trend(unit * middle, least, graded, float(counts.sum()))
 
 
 def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
@@ -84,8 +96,7 @@ def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
     hidden = max(ALL_ERRORS - trend.elasticity, 0.0) / (1.0 - ALL_ERRORS)
     hidden = min(hidden, MOST_HIDDEN)
     believed = _between(trend.least, *PROVEN) * _between(trend.graded, *GRADED)
-    rows = float(counts.sum())
-    believed *= rows / max(rows + FEW * counts.size, 1e-9)
+    believed *= trend.rows / (trend.rows + FEW * counts.size)
     errors, confusion = _off_diagonal(counts, K)
     share = believed * hidden * errors / max(confusion, 1e-9)
     return min(share, MOST_GUESSED)

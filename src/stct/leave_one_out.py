@@ -223,4 +223,4 @@ def nothing_learnt(labels: Labels) -> Correction:
     model = ConstantModel(counts / counts.sum())
     Q = np.tile(model.shares.astype(np.float32), (n, 1))
     T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
-    return Correction(Q, T, learnable, model, 1, "nothing_learnt", known=0.0)
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt")

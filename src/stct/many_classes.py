@@ -216,7 +216,7 @@ def nothing_learnt(labels: Labels) -> Correction:
     shares = model.shares[top].astype(np.float32)
     Q = TopClasses(shares, top.astype(np.int32), C)
     T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
-    return Correction(Q, T, learnable, model, 1, "nothing_learnt", known=0.0)
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt")
 
 
 def sample_rows(labels: Labels, size: int) -> Ints:
