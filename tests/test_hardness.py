@@ -53,14 +53,14 @@ def test_trend_by_loops():
     counts = annotators(K, 0.3, rng)
     T = counts / counts.sum(axis=1, keepdims=True)
     cells = [(y, g) for y in range(4) for g in range(4) if y != g]
-    share = 4 * counts.sum(axis=1) / counts.sum()
-    k, t = (np.array([M[y, g] / share[g] for y, g in cells]) for M in (K, T))
-    slopes = [
-        (t[i] - t[j]) / (k[i] - k[j]) for i in range(len(cells)) for j in range(i)
-    ]
-    trend = error_trend(counts, K)
+    pairs = [(a, b) for i, a in enumerate(cells) for b in cells[:i]]
+    slopes = [(T[b] - T[a]) / (K[b] - K[a]) for a, b in pairs]
+    one_name = [(T[b] - T[a]) / (K[b] - K[a]) for a, b in pairs if a[1] == b[1]]
+    k, t = (np.array([M[cell] for cell in cells]) for M in (K, T))
     unit = k.mean() / t.mean()
+    trend = error_trend(counts, K)
     assert trend.elasticity == pytest.approx(unit * np.median(slopes))
+    assert trend.one_name == pytest.approx(unit * np.median(one_name))
     squares = np.polyfit(k, t, 1)[0]
     assert trend.graded == pytest.approx(min(np.median(slopes) / squares, 1.0))
     assert trend.least < trend.elasticity
@@ -108,8 +108,8 @@ def test_what_is_hardly_proven_counts_for_little_and_more_has_an_end():
     K, rng = confusion()
     counts = annotators(K, 0.2, rng)
 
-    def trend(*values, rows=1e6):
-        return Trend(*values, rows)
+    def trend(elasticity, least, graded, one_name=0.3, rows=1e6):
+        return Trend(elasticity, least, one_name, graded, rows)
 
     surely = guessed_share(trend(0.3, 0.2, 0.5), counts, K)
     assert surely > 0.0
@@ -119,6 +119,7 @@ def test_what_is_hardly_proven_counts_for_little_and_more_has_an_end():
         guessed_share(trend(0.1, 0.2, 0.5), counts, K)
     )
     assert guessed_share(trend(0.8, 0.6, 0.9), counts, K) == 0.0
+    assert guessed_share(trend(0.3, 0.2, 0.5, one_name=0.1), counts, K) == 0.0
     few = trend(0.3, 0.2, 0.5, rows=20 * 8 * 8)  # twenty for each entry of T
     assert guessed_share(few, counts, K) == pytest.approx(surely / 2, 0.01)
 

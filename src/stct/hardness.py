@@ -18,6 +18,7 @@ from stct.transition import Ints, quality
 
 ALL_ERRORS = 0.55  # elasticity of people's errors, those that P took up and the others
 PROVEN = 0.05, 0.08  # elasticity that is no people's yet, and that is
+ONE_NAME = 0.1, 0.2  # elasticity among cells of one given class, likewise
 GRADED = 0.2, 0.3  # share of the least-squares slope, likewise
 MOST_HIDDEN = 0.5  # errors that P took up, for each one that is left
 MOST_GUESSED = 2.0 / 3.0
@@ -32,11 +33,12 @@ class Trend(NamedTuple):
 
     elasticity: float  # by the median of all slopes, after Theil and Sen
     least: float  # lower end of its 95% interval
+    one_name: float  # elasticity among cells of one given class
     graded: float  # it, as a share of that by least squares; 0 if few cells are large
     rows: float  # that tell it
 
 
-NO_TREND = Trend(0.0, 0.0, 0.0, 0.0)
+NO_TREND = Trend(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def mean_confusion(joint: Floats, total: Floats) -> Floats:
@@ -52,18 +54,36 @@ def error_trend(counts: Floats, K: Floats) -> Trend:
     """By how many per cent errors rise where the confusion K is one per cent higher.
 
     ``counts`` (C, C) are rows by clean and given class. The slope is Theil and Sen's,
-    so a few large entries (one class called another) do not count as a trend. Nor does
-    it that large classes are named more often, by annotators and features alike: both
-    count in proportion to the class that is named. Classes of few rows are left out.
+    so a few large entries (one class called another) do not count as a trend. Classes
+    of few rows are left out.
     """
     size, T = counts.sum(axis=1), _rows_of_one(counts)
     enough = size >= LEAST_ROWS
-    named = np.maximum(size / max(float(size.mean()), 1e-9), 1e-9)  # (C,)
     cells = enough[:, None] & enough & ~np.eye(len(counts), dtype=bool)
-    k, t = (K / named)[cells], (T / named)[cells]
-    m = len(k)
-    if m < 2:
+    k, t = K[cells], T[cells]
+    slopes, deviation = _slopes(k, t)
+    rank = int(np.floor((len(slopes) - 1.96 * deviation) / 2))
+    if rank < 1:
         return NO_TREND
+    unit = float(k.mean() / max(t.mean(), 1e-9))
+    middle = float(np.median(slopes))
+    squares = float(np.cov(t, k)[0, 1] / max(k.var(ddof=1), 1e-12))
+    by_name = [_slopes(K[c, g], T[c, g])[0] for g, c in enumerate(cells.T) if c.any()]
+    return Trend(
+        elasticity=unit * middle,
+        least=unit * float(np.sort(slopes)[rank - 1]),
+        one_name=unit * float(np.median(np.concatenate(by_name))),
+        graded=float(np.clip(middle / squares, 0.0, 1.0)) if squares > 0.0 else 0.0,
+        rows=float(counts.sum()),
+    )
+
+
+def _slopes(k: Floats, t: Floats) -> tuple[Floats, float]:
+    """Slopes of t on k (m,) between two cells, and the deviation of their number > 0.
+
+    Between all cells; of many, between those of low and of high confusion.
+    """
+    m = len(k)
     if m <= MAX_EXACT_CELLS:
         low, high = np.triu_indices(m, 1)
         deviation = np.sqrt(m * (m - 1) * (2 * m + 5) / 18)  # Kendall's
@@ -73,16 +93,7 @@ def error_trend(counts: Floats, K: Floats) -> Trend:
         deviation = np.sqrt(half)  # of a sign test
     step = k[high] - k[low]
     real = np.abs(step) > 1e-12
-    slopes = np.sort((t[high] - t[low])[real] / step[real])
-    rank = int(np.floor((len(slopes) - 1.96 * deviation) / 2))
-    if rank < 1:
-        return NO_TREND
-    unit = float(k.mean() / max(t.mean(), 1e-9))
-    middle = float(np.median(slopes))
-    squares = float(np.cov(t, k)[0, 1] / max(k.var(ddof=1), 1e-12))
-    graded = float(np.clip(middle / squares, 0.0, 1.0)) if squares > 0.0 else 0.0
-    least = unit * float(slopes[rank - 1])
-    return Trend(unit * middle, least, graded, float(counts.sum()))
+    return (t[high] - t[low])[real] / step[real], float(deviation)
 
 
 def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
@@ -90,12 +101,14 @@ def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
 
     Of errors with the elasticity a = `ALL_ERRORS`, P has taken up some, h for each one
     that is left, and these have the elasticity 1: ``a (1 + h) = elasticity + h``. That
-    is believed as far as there is a trend at all (injected noise has none), and one
-    that is more than a few large cells, and as there are rows enough to know it.
+    is believed as far as there is a trend at all (injected noise has none), one that is
+    more than a few large cells or than large classes that are named more often, by
+    annotators and features alike, and as there are rows enough to know it.
     """
     hidden = max(ALL_ERRORS - trend.elasticity, 0.0) / (1.0 - ALL_ERRORS)
     hidden = min(hidden, MOST_HIDDEN)
     believed = _between(trend.least, *PROVEN) * _between(trend.graded, *GRADED)
+    believed *= _between(trend.one_name, *ONE_NAME)
     believed *= trend.rows / (trend.rows + FEW * counts.size)
     errors, confusion = _off_diagonal(counts, K)
     share = believed * hidden * errors / max(confusion, 1e-9)
