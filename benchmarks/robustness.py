@@ -16,7 +16,8 @@ as filters, `colours`, grey `thumbnails`, `edges`, random weights (`random300`).
 `sym20` .. `sym90`, `asym20`, `asym40`, `pair40`, `idn20`, `idn40`, `clean`, `random`
 (labels that have nothing to do with the rows), `clf` (labels by a weak second
 classifier), `bad0` (70% of class 0 called class 1: Theorem 1 fails there), `near20` and
-`near40` (one of the three classes whose means are nearest), the `human_*` arrays, and
+`near40` (one of the three classes whose means are nearest), `freq30` (the label of a
+row drawn from all, so large classes are named most), the `human_*` arrays, and
 `likeworst` and so on: as often wrong, class by class, as those, but on rows by lot.
 
 Columns: share of right labels given, by the linear probe, by anchors (top 20% margins
@@ -93,7 +94,7 @@ CELLS += [
 HUMAN = ("aggregate", "random1", "worst")
 ALIKE = ["near20", "near40", *(f"like{h}" for h in HUMAN)]
 CELLS += [f"{f}:{n}" for f in ("all", "cols10", "n2000") for n in ALIKE]
-CELLS += [f"cols6:{n}" for n in ALIKE]
+CELLS += [f"cols6:{n}" for n in ALIKE] + ["imb:likerandom1", "imb:freq30"]
 TABLES = ("iris", "wine", "cancer", "diabetes")
 CELLS += [f"{t}:{n}" for t in TABLES for n in ("clean", "sym20", "sym40", "pair30")]
 IMAGE_NOISE = [
@@ -255,6 +256,9 @@ def inject(kind: str, H: Array, y: Array, C: int, rng: np.random.Generator) -> A
         model = LogisticRegression(max_iter=200).fit(H[some, columns], y[some])
         return model.predict(H[:, columns])
     rate = int(kind[-2:]) / 100
+    if kind.startswith("freq"):
+        drawn = rng.random(len(y)) < rate
+        return np.where(drawn, y[rng.integers(0, len(y), len(y))], y)
     if kind.startswith("sym"):
         return noise.symmetric(y, C, rate, rng).labels
     if kind.startswith("asym"):
