@@ -37,7 +37,7 @@ function drawOverview() {
       fact("Rows", whole(DATA.rows), rowsNote()),
       fact("Classes", whole(CLASSES.length), null),
       fact("Estimated noise rate", shares ? percent(DATA.noise_rate) : "unknown", "share of given labels that are wrong"),
-      h("div", { class: "fact accuracy" }, h("dt", {}, "Estimated label accuracy"), h("dd", { id: "accuracy" })),
+      h("div", { class: "fact accuracy" }, h("dt", { title: "The ranges allow for the rows that were drawn and for what such estimates were off in trials; wider, the less the features know" }, "Estimated label accuracy"), h("dd", { id: "accuracy" })),
     ),
     ...[warningList(), noteList()].filter(Boolean),
   );
