@@ -1,6 +1,6 @@
 """Take the pictures of the report that the documentation shows.
 
-    python docs/screenshots.py demo-output/report.html
+    python docs/screenshots.py demo-output/run/report.html
 
 Needs Chromium, playwright and Pillow. Writes docs/images/report-*.png, with few colours
 so that they stay small.
