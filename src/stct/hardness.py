@@ -61,30 +61,33 @@ def error_trend(counts: Floats, K: Floats) -> Trend:
     enough = size >= LEAST_ROWS
     cells = enough[:, None] & enough & ~np.eye(len(counts), dtype=bool)
     k, t = K[cells], T[cells]
-    slopes, deviation = _slopes(k, t)
+    exact = len(k) <= MAX_EXACT_CELLS
+    slopes, deviation = _slopes(k, t, exact)
+    one_name = np.concatenate(
+        [_slopes(K[c, g], T[c, g], exact)[0] for g, c in enumerate(cells.T)]
+    )
     rank = int(np.floor((len(slopes) - 1.96 * deviation) / 2))
-    if rank < 1:
+    if rank < 1 or len(one_name) == 0:
         return NO_TREND
     unit = float(k.mean() / max(t.mean(), 1e-9))
     middle = float(np.median(slopes))
     squares = float(np.cov(t, k)[0, 1] / max(k.var(ddof=1), 1e-12))
-    by_name = [_slopes(K[c, g], T[c, g])[0] for g, c in enumerate(cells.T) if c.any()]
     return Trend(
         elasticity=unit * middle,
         least=unit * float(np.sort(slopes)[rank - 1]),
-        one_name=unit * float(np.median(np.concatenate(by_name))),
+        one_name=unit * float(np.median(one_name)),
         graded=float(np.clip(middle / squares, 0.0, 1.0)) if squares > 0.0 else 0.0,
         rows=float(counts.sum()),
     )
 
 
-def _slopes(k: Floats, t: Floats) -> tuple[Floats, float]:
-    """Slopes of t on k (m,) between two cells, and the deviation of their number > 0.
+def _slopes(k: Floats, t: Floats, exact: bool) -> tuple[Floats, float]:
+    """Slopes of t on k (m,) between two cells, and the deviation of their balance.
 
-    Between all cells; of many, between those of low and of high confusion.
+    Between all cells or, if not ``exact``, between those of low and high confusion.
     """
     m = len(k)
-    if m <= MAX_EXACT_CELLS:
+    if exact:
         low, high = np.triu_indices(m, 1)
         deviation = np.sqrt(m * (m - 1) * (2 * m + 5) / 18)  # Kendall's
     else:
