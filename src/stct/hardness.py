@@ -104,7 +104,7 @@ def guessed_share(trend: Trend, counts: Floats, K: Floats) -> float:
 
     Of errors with the elasticity a = `ALL_ERRORS`, P has taken up some, h for each one
     that is left, and these have the elasticity 1: ``a (1 + h) = elasticity + h``. That
-    is believed as far as there is a trend at all (injected noise has none), one that is
+    is believed as far as there is a trend at all (even noise has none), one that is
     more than a few large cells or than large classes that are named more often, by
     annotators and features alike, and as there are rows enough to know it.
     """
