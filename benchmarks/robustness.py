@@ -36,11 +36,11 @@ from image_features import FEATURES
 from numpy.typing import NDArray
 
 from stct import LabelCorrector, noise
-from stct.blocks import single_blas_thread
 from stct.data.images import read_images
-from stct.probabilities import one_hot, softmax
-from stct.ridge import RidgePath
-from stct.transition import anchor_transition, posterior
+from stct.noise_model.transition import anchor_transition, posterior
+from stct.numeric.probabilities import one_hot, softmax
+from stct.numeric.ridge import RidgePath
+from stct.numeric.tiles import single_blas_thread
 
 Array = NDArray
 

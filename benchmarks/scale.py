@@ -92,7 +92,7 @@ def _anonymous() -> int:
 def measure(folder: Path, n: int, d: int, C: int) -> dict[str, float]:
     """Fit once in this process; print what was seen as JSON."""
     from stct import LabelCorrector
-    from stct.plan import Problem, make_plan
+    from stct.planning.plan import Problem, make_plan
 
     path, labels = make_file(folder, n, d, C)
     with np.load(labels) as file:
@@ -149,7 +149,7 @@ def ray(folder: Path, n: int = 1_000_000, d: int = 256, C: int = 10) -> None:
     import psutil
 
     from stct import LabelCorrector
-    from stct.on_ray import RayEngine
+    from stct.numeric.ray_engine import RayEngine
 
     path, labels = make_file(folder, n, d, C)
     with np.load(labels) as file:

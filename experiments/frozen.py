@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct import linear, noise
-from stct.correction import (
+from stct import noise
+from stct.correction.paper import (
     SplitCorrection,
     correct_by_splits,
     correct_step,
@@ -24,7 +24,8 @@ from stct.correction import (
     num_splits_to_cover,
 )
 from stct.noise import NoisyLabels
-from stct.probabilities import one_hot
+from stct.numeric import linear
+from stct.numeric.probabilities import one_hot
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.intp]
@@ -111,7 +112,7 @@ def add_noise(data: Frozen, name: str, seed: int) -> NoisyLabels:
 
 
 def stream(seed: int, number: int) -> np.random.Generator:
-    """Give a generator of its own for splits (1, as in `stct.nmc`) and samples (2, 3).
+    """Give a generator of its own for splits (1, as `stct` does) and samples (2, 3).
 
     With the generator of the noise, the first split would put exactly the rows that
     the noise has chosen into the validation set.
@@ -125,7 +126,7 @@ def seeds_of(noise_name: str) -> range:
 
 
 def prepare(data: Frozen, H: Floats) -> Floats:
-    """Centre rows at the training mean and append a constant, as `stct.nmc` does."""
+    """Centre rows at the training mean and append a constant, as `stct` does."""
     mean = data.H.mean(axis=0, dtype=np.float64)
     return linear.add_constant((H - mean).astype(np.float32))
 

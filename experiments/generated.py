@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from stct.probabilities import one_hot
+from stct.numeric.probabilities import one_hot
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.intp]

@@ -3,7 +3,7 @@ import threading
 import numpy as np
 import pytest
 
-from stct.blocks import MAX_STRIDE, TILE, map_tiles, side_by_side, some_of
+from stct.numeric.tiles import MAX_STRIDE, TILE, map_tiles, side_by_side, some_of
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])

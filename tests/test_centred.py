@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from stct import centred
-from stct.blocks import some_of
-from stct.centred import CentredRows, Tile
+from stct.numeric import centring
+from stct.numeric.centring import CentredRows, Tile
+from stct.numeric.tiles import some_of
 
 
 @pytest.mark.parametrize("piece", [1, 7 * 5, 2**19])
 @pytest.mark.parametrize("stride", [1, 3])
 @pytest.mark.parametrize("kind", ["centred", "settled", "plain"])
 def test_products_are_those_of_the_whole(monkeypatch, piece, stride, kind):
-    monkeypatch.setattr(centred, "PIECE", piece)
+    monkeypatch.setattr(centring, "PIECE", piece)
     rng = np.random.default_rng(0)
     H = rng.normal(3.0, 1.0, (60, 5)).astype(np.float32)
     rows = slice(10, 51)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from stct import LabelCorrector, noise
-from stct.choice import agreement_in_errors, is_better
-from stct.engine import Local
-from stct.scoring import agrees_more
-from stct.transition import symmetric_transition
+from stct.correction.choice import agreement_in_errors, is_better
+from stct.correction.scores import agrees_more
+from stct.noise_model.transition import symmetric_transition
+from stct.numeric.engine import Local
 
 
 def groups(n, gap, seed, classes=3, columns=8):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from noisy_rows import blobs, noisy_digits
 
-from stct import LabelCorrector, nmc
-from stct.copies import order_by_content
-from stct.engine import Local
+from stct import LabelCorrector
+from stct.correction import methods
+from stct.correction.canonical import order_by_content
+from stct.numeric.engine import Local
 
 
 def naive_originals(H, given, locked):
@@ -55,7 +56,7 @@ def test_all_rows_twice_is_the_same_as_once():
 
 
 def test_copies_of_large_data_count_once_too(monkeypatch):
-    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(methods, "MAX_SORTED", 0)
     X, given, truth = noisy_digits()
     m = LabelCorrector().fit(np.tile(X, (2, 1)), np.tile(given, 2))
     assert np.mean(m.labels_ == np.tile(truth, 2)) > 0.95

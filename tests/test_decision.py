@@ -6,8 +6,8 @@ from noisy_rows import half_known
 from sklearn.datasets import load_digits
 
 from stct import LabelCorrector, noise
-from stct.decision import interval
-from stct.transition import hoeffding_interval
+from stct.correction.decision import interval
+from stct.noise_model.transition import hoeffding_interval
 
 
 def test_intervals_allow_for_rows_and_for_what_the_features_do_not_know():

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from stct.descent import descend, information
-from stct.forward import ForwardModel
-from stct.score_fit import FAMILIES, ScoreFit, fit_all
-from stct.score_space import make_space
-from stct.transition import posterior, symmetric_transition
+from stct.correction.score_fit import FAMILIES, ScoreFit, fit_all
+from stct.correction.score_space import make_space
+from stct.noise_model.likelihood import ForwardModel
+from stct.noise_model.optimiser import descend, information
+from stct.noise_model.transition import posterior, symmetric_transition
 
 
 class Valley:

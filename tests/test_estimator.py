@@ -18,8 +18,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from stct import LabelCorrector, log_odds, nmc, noise, ridge
+from stct import LabelCorrector, noise
 from stct.checks import encode_inputs
+from stct.correction import methods, residual
+from stct.numeric import ridge
 
 METHODS = ["loo", "split", "paper"]
 
@@ -47,8 +49,8 @@ def test_labels_get_as_good_where_some_of_many_rows_teach(digits, monkeypatch):
     everyone = LabelCorrector().fit_correct(X, given)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 500)
     monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(log_odds, "TEACHING_ROWS", 600)
-    monkeypatch.setattr(log_odds, "ROWS_PER_WEIGHT", 0)
+    monkeypatch.setattr(residual, "TEACHING_ROWS", 600)
+    monkeypatch.setattr(residual, "ROWS_PER_WEIGHT", 0)
     some = LabelCorrector().fit_correct(X, given)
     assert (some != everyone).any()  # it did make a difference
     assert (some == truth).mean() > (everyone == truth).mean() - 0.01
@@ -399,13 +401,13 @@ def test_import_brings_no_torch():
 
 def test_splits_do_not_repeat_the_draws_of_noise_with_the_same_seed(monkeypatch):
     """They would validate with exactly the rows whose labels are wrong."""
-    real, first = nmc.correct_by_splits, []
+    real, first = methods.correct_by_splits, []
 
     def spy(H, Y, *, generator, **settings):
         first.append(copy.deepcopy(generator).permutation(len(H)))
         return real(H, Y, generator=generator, **settings)
 
-    monkeypatch.setattr(nmc, "correct_by_splits", spy)
+    monkeypatch.setattr(methods, "correct_by_splits", spy)
     X, truth = load_digits(return_X_y=True)
     y = noise.symmetric(truth, 10, 0.5, np.random.default_rng(7)).labels
     LabelCorrector("split", random_state=7).fit(X, y)

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from stct.blocks import TILE, some_of
-from stct.engine import Local
-from stct.forward import ForwardModel
-from stct.transition import symmetric_transition
+from stct.noise_model.likelihood import ForwardModel
+from stct.noise_model.transition import symmetric_transition
+from stct.numeric.engine import Local
+from stct.numeric.tiles import TILE, some_of
 
 
 def problem(n=300, k=4, C=3, seed=0, missing=20, locked=30):

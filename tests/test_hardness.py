@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from stct import hardness
-from stct.hardness import (
+from stct.correction import instance_noise
+from stct.correction.instance_noise import (
     Trend,
     blame_annotator,
     error_trend,
@@ -12,7 +12,7 @@ from stct.hardness import (
     posterior_of_guesses,
     up_to_quality,
 )
-from stct.transition import posterior, quality
+from stct.noise_model.transition import posterior, quality
 
 
 def confusion(C=8, seed=0):
@@ -78,7 +78,7 @@ def test_elasticity_is_the_share_of_errors_in_proportion_to_the_confusion(C, sha
 def test_errors_that_p_took_up_are_found():
     """Of errors with the elasticity of people, a part in proportion to K is missing."""
     K, _ = confusion(10, seed=1)
-    whole = errors_in_proportion(K, hardness.ALL_ERRORS) / 1000.0
+    whole = errors_in_proportion(K, instance_noise.ALL_ERRORS) / 1000.0
     taken = 0.3 * (1.0 - np.diagonal(whole)).mean()  # share of rows
     off = np.where(np.eye(10, dtype=bool), 0.0, K)
     left = whole - taken * 10 * off / off.sum()
@@ -161,8 +161,8 @@ def test_blame_moves_confusion_from_the_features_to_the_annotator():
     moved = blame_annotator(T, K, 0.2)
     np.testing.assert_allclose(moved.sum(axis=1), 1.0)
     assert (np.diagonal(moved) < np.diagonal(T)).all()
-    assert hardness.sharpening(0.0) == 1.0
-    assert hardness.sharpening(0.2) > 1.0
+    assert instance_noise.sharpening(0.0) == 1.0
+    assert instance_noise.sharpening(0.2) > 1.0
 
 
 def guesses(seed=0, n=60, C=4):

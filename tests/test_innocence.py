@@ -5,11 +5,11 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from stct import LabelCorrector, noise
-from stct.engine import Local
-from stct.given_labels import Labels
-from stct.innocence import expected_quality
-from stct.transition import quality, symmetric_transition
-from stct.views import association
+from stct.correction.given_labels import Labels
+from stct.correction.innocence import expected_quality
+from stct.correction.views import association
+from stct.noise_model.transition import quality, symmetric_transition
+from stct.numeric.engine import Local
 
 
 def thirds_of_a_measurement():

@@ -5,7 +5,7 @@ import pytest
 from noisy_rows import blobs, noisy_digits
 
 from stct import LabelCorrector, noise
-from stct.blocks import TILE
+from stct.numeric.tiles import TILE
 
 METHODS = ["loo", "split", "paper"]
 

@@ -3,12 +3,18 @@
 import numpy as np
 import pytest
 
-from stct import hardness, noise
-from stct.engine import Local
-from stct.given_labels import Labels
-from stct.judgement import judge, trend_of_free_log_odds
-from stct.probabilities import softmax
-from stct.transition import count_given, posterior, quality, symmetric_transition
+from stct import noise
+from stct.correction import instance_noise
+from stct.correction.given_labels import Labels
+from stct.correction.posterior import judge, trend_of_free_log_odds
+from stct.noise_model.transition import (
+    count_given,
+    posterior,
+    quality,
+    symmetric_transition,
+)
+from stct.numeric.engine import Local
+from stct.numeric.probabilities import softmax
 
 C, PAIR = 8, 2.5  # classes; how much too sure the log-odds of look-alikes are
 
@@ -34,14 +40,14 @@ def look_alikes():
 def plain_trend(logits, T, given):
     P = softmax(logits.copy())
     Q = posterior(P, T, given)
-    K = hardness.mean_confusion(Q.T @ P, Q.sum(axis=0))
-    return hardness.error_trend(count_given(Q, given), K)
+    K = instance_noise.mean_confusion(Q.T @ P, Q.sum(axis=0))
+    return instance_noise.error_trend(count_given(Q, given), K)
 
 
 def test_log_odds_too_sure_of_look_alikes_are_no_annotator_who_errs(look_alikes):
     logits, labels, _ = look_alikes
     T = symmetric_transition(0.6 + 0.4 / C, C)
-    assert plain_trend(logits, T, labels.given).least > hardness.PROVEN[0]
+    assert plain_trend(logits, T, labels.given).least > instance_noise.PROVEN[0]
     assert trend_of_free_log_odds(logits, T, labels).least < 0.005
 
 
@@ -76,7 +82,7 @@ def test_errors_towards_look_alikes_are_not_blamed_on_hard_rows_again():
     """An annotator who errs in proportion to the confusion, on rows by lot."""
     logits, truth, rng = graded_classes()
     P = softmax(logits.copy())
-    K = hardness.mean_confusion(P.T @ P, P.sum(axis=0, dtype=np.float64))
+    K = instance_noise.mean_confusion(P.T @ P, P.sum(axis=0, dtype=np.float64))
     T = np.eye(len(K)) + 0.5 * (K - np.eye(len(K)))
     given = noise.from_matrix(truth, T, rng).labels
     judged, true = judged_quality(logits, truth, given, T)
@@ -88,7 +94,7 @@ def test_people_who_guess_in_hard_rows_are_found():
     logits, truth, rng = graded_classes()
     C, n = logits.shape[1], len(truth)
     P = softmax(logits.copy())
-    K = hardness.mean_confusion(P.T @ P, P.sum(axis=0, dtype=np.float64))
+    K = instance_noise.mean_confusion(P.T @ P, P.sum(axis=0, dtype=np.float64))
     visible = np.eye(C) + 0.25 * (K - np.eye(C))
     visible = 0.85 * visible + 0.15 / C
     share = 0.25  # of the labels are guessed from what P says

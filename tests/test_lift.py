@@ -5,12 +5,12 @@ import pytest
 from sklearn.datasets import make_moons
 
 from stct import LabelCorrector, noise
-from stct.centred import CentredRows
-from stct.engine import Local
-from stct.given_labels import Labels
-from stct.lift import Lift, choose_lift, draw_frequencies, waves
-from stct.ridge import RidgePath
-from stct.scoring import score
+from stct.correction.fourier_features import Lift, choose_lift, draw_frequencies, waves
+from stct.correction.given_labels import Labels
+from stct.correction.scores import score
+from stct.numeric.centring import CentredRows
+from stct.numeric.engine import Local
+from stct.numeric.ridge import RidgePath
 
 
 def rings(n=2000, seed=0):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stct import linear
+from stct.numeric import linear
 
 
 @pytest.fixture

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
-from stct import LabelCorrector, blocks, decision, engine, estimator, many_classes, nmc
-from stct.correction import TopClasses
-from stct.transition import decide, symmetric_transition
+from stct import LabelCorrector, estimator
+from stct.correction import decision, many_classes, methods
+from stct.correction.paper import TopClasses
+from stct.noise_model.transition import decide, symmetric_transition
+from stct.numeric import engine, tiles
 
 
 def problem(n=6000, d=40, C=300, noise=0.3, seed=0):
@@ -80,9 +82,9 @@ def test_clean_labels_are_left_alone_and_noise_is_recognised():
 
 def test_rows_as_they_come_in_small_tiles_and_a_small_sample(monkeypatch, tmp_path):
     X, given, truth = problem()
-    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(methods, "MAX_SORTED", 0)
     monkeypatch.setattr(many_classes, "SAMPLED", 300 * 3000)
-    for module in (blocks, engine, many_classes):
+    for module in (tiles, engine, many_classes):
         monkeypatch.setattr(module, "TILE", 512)
     monkeypatch.setattr(engine, "UNIT", 1024)
     np.save(tmp_path / "x.npy", X)
@@ -124,7 +126,7 @@ def test_classes_of_a_row_or_two_teach_nothing(rows_a_class):
 
 def test_an_earlier_annotator_stays_with_the_short_method(monkeypatch):
     """Rounds of training bring T along: no n x C matrix for it."""
-    monkeypatch.setattr(nmc, "MANY", 3)
+    monkeypatch.setattr(methods, "MANY", 3)
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 12, 3000)
     X = rng.normal(size=(3000, 8)) + 3.0 * rng.normal(size=(12, 8))[truth]

@@ -14,10 +14,11 @@ import psutil
 import pytest
 from command import assert_error, blobs, stct
 
-from stct import LabelCorrector, given_labels, nmc
+from stct import LabelCorrector
+from stct.correction import given_labels, methods
 from stct.data.shards import open_folder
-from stct.engine import UNIT, Local
-from stct.on_ray import RayEngine
+from stct.numeric.engine import UNIT, Local
+from stct.numeric.ray_engine import RayEngine
 
 ray = pytest.importorskip("ray")
 
@@ -71,7 +72,7 @@ def test_rows_sums_and_some_of_them(cluster):
 
 
 def test_same_bits_as_local(cluster, rows, monkeypatch):
-    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(methods, "MAX_SORTED", 0)
     monkeypatch.setattr(given_labels, "MAX_FITTED", 20_000)
     local = LabelCorrector().fit(*rows)
     there = LabelCorrector(engine=cluster).fit(*rows)
@@ -125,7 +126,7 @@ def test_a_worker_killed_in_a_pass_changes_no_bit(cluster, rows):
 
 
 def test_a_worker_killed_in_a_fit_changes_no_bit(cluster, rows, monkeypatch):
-    monkeypatch.setattr(nmc, "MAX_SORTED", 0)
+    monkeypatch.setattr(methods, "MAX_SORTED", 0)
     monkeypatch.setattr(given_labels, "MAX_FITTED", 20_000)
     there = while_a_worker_dies(lambda: LabelCorrector(engine=cluster).fit(*rows))
     local = LabelCorrector().fit(*rows)
@@ -198,10 +199,10 @@ def test_a_server_that_is_not_ray_is_one_line(folder):
 # The real command, but for what happens on the workers.
 SPOILT = """
 import os, signal, sys, time
-import stct.cli, stct.on_ray
+import stct.cli, stct.numeric.ray_engine
 
 died = os.path.abspath("died")
-as_it_is = stct.on_ray._sum_unit
+as_it_is = stct.numeric.ray_engine._sum_unit
 
 def dies(function, start, stop):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -218,7 +219,7 @@ def has_no_memory(function, start, stop):
 def is_killed_by_ray(function, start, stop):
     time.sleep(60)
 
-stct.on_ray._sum_unit = globals()[sys.argv.pop(1)]
+stct.numeric.ray_engine._sum_unit = globals()[sys.argv.pop(1)]
 stct.cli.main()
 """
 

@@ -8,9 +8,9 @@ from command import stct
 
 from stct import LabelCorrector
 from stct.cli import app
+from stct.cli.options.correcting import Method
+from stct.cli.options.rewriting import Kind
 from stct.data.noising import KINDS
-from stct.options.correcting import Method
-from stct.options.rewriting import Kind
 
 pytestmark = pytest.mark.slow  # starts real processes
 

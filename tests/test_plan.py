@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from command import assert_error, blobs, stct
 
-from stct import plan as planning
 from stct.console import duration, size
-from stct.plan import Problem, make_plan
+from stct.planning import plan as planning
+from stct.planning.plan import Problem, make_plan
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("stct.plan.CALIBRATION_ROWS", 2000)
+    monkeypatch.setattr("stct.planning.plan.CALIBRATION_ROWS", 2000)
 
 
 def test_more_rows_cost_more_and_more_workers_share():

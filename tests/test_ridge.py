@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from stct import ridge
-from stct.blocks import some_of
-from stct.ridge import STRENGTHS, RidgePath
+from stct.numeric import ridge
+from stct.numeric.ridge import STRENGTHS, RidgePath
+from stct.numeric.tiles import some_of
 
 
 @pytest.fixture

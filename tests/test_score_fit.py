@@ -4,10 +4,17 @@ import numpy as np
 import pytest
 
 from stct import LabelCorrector, noise
-from stct.forward import ForwardModel
-from stct.score_fit import FAMILIES, ScoreFit, balance, beside, fit_all, highest
-from stct.score_space import make_space
-from stct.transition import symmetric_transition
+from stct.correction.score_fit import (
+    FAMILIES,
+    ScoreFit,
+    balance,
+    beside,
+    fit_all,
+    highest,
+)
+from stct.correction.score_space import make_space
+from stct.noise_model.likelihood import ForwardModel
+from stct.noise_model.transition import symmetric_transition
 
 
 def test_highest_walks_to_the_top_and_stops_at_the_limit():

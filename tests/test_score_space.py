@@ -1,8 +1,8 @@
 import numpy as np
 
-from stct import choice
-from stct.choice import choose
-from stct.score_space import make_space
+from stct.correction import choice
+from stct.correction.choice import choose
+from stct.correction.score_space import make_space
 
 
 def scores(n, C=3, seed=0, spread=1.0):

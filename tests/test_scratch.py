@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from noisy_rows import blobs
 
-from stct import LabelCorrector, nmc, scratch
-from stct.engine import Local
+from stct import LabelCorrector
+from stct.correction import methods
+from stct.numeric import scratch
+from stct.numeric.engine import Local
 
 
 def anonymous_megabytes():
@@ -50,7 +52,7 @@ def test_the_same_bytes_from_disk_and_from_memory(tmp_path, monkeypatch, copies)
     X[-copies or len(X) :], given[-copies or len(X) :] = X[:copies], given[:copies]
     np.save(tmp_path / "e.npy", X.astype(np.float32))
     H = np.load(tmp_path / "e.npy", mmap_mode="r")
-    monkeypatch.setattr(nmc, "MAX_SORTED", 0)  # rows stay in their file
+    monkeypatch.setattr(methods, "MAX_SORTED", 0)  # rows stay in their file
     locked = np.arange(len(given)) % 100 == 0
     here = LabelCorrector().fit(H, given, locked=locked)
     monkeypatch.setattr(scratch, "LEAST", 1)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from stct import transition
-from stct.transition import decide
+from stct.noise_model import transition
+from stct.noise_model.transition import decide
 
 
 def test_accuracy_under_noise_by_simulation():

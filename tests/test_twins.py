@@ -5,15 +5,15 @@ import pytest
 from noisy_rows import half_known
 
 from stct import LabelCorrector, noise
-from stct.leverage import Axes
-from stct.transition import odds_in_doubt, quality, symmetric_transition
-from stct.twins import (
+from stct.correction.twins import (
     LEAST_PAIRS,
     find_twins,
     hear_twins,
     ignorance,
     pair_likelihood,
 )
+from stct.noise_model.transition import odds_in_doubt, quality, symmetric_transition
+from stct.numeric.hat_matrix import Axes
 
 
 def axes_of(X):

@@ -5,15 +5,16 @@ import itertools
 import numpy as np
 import pytest
 
-from stct import LabelCorrector, noise, views
-from stct.transition import quality, raise_quality, symmetric_transition
-from stct.views import (
+from stct import LabelCorrector, noise
+from stct.correction import views
+from stct.correction.views import (
     annotator_quality,
     beyond_chance,
     hear_views,
     least_quality,
     within_class_axes,
 )
+from stct.noise_model.transition import quality, raise_quality, symmetric_transition
 
 
 def independent_observers(n=40_000, C=4, right=(0.6, 0.5, 0.7), seed=0):

@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from stct.engine import Engine
-from stct.labels import EncodedLabels, encode
-from stct.linear import Floats
-from stct.rows import from_memory_map
-from stct.transition import Ints
+from stct.labels import EncodedLabels, encode, few
+from stct.numeric.engine import Engine
+from stct.numeric.file_rows import from_memory_map
+from stct.numeric.types import Floats, Ints
 
 _FEWEST_UNSURE = 20  # rows that can show what a model has seen
 FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
@@ -217,9 +216,3 @@ def describe(
     if num_constant:
         notes.append(f"{num_constant} of {num_columns} columns are constant")
     return notes
-
-
-def few(values: Any, most: int = 5) -> str:
-    """Show the first values as text."""
-    shown = ", ".join(str(value) for value in values[:most])
-    return shown if len(values) <= most else f"{shown}, ..."

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from stct.blocks import map_tiles, single_blas_thread
 from stct.checks import (
     check_annotator,
     check_labels,
@@ -19,15 +18,16 @@ from stct.checks import (
     look_at_rows,
     validate_rows,
 )
-from stct.correction import Correction, Progress, TopClasses
-from stct.decision import decide_rows, describe_result, estimate_accuracy
-from stct.engine import Engine, Local
-from stct.given_labels import Labels
+from stct.correction.decision import decide_rows, describe_result, estimate_accuracy
+from stct.correction.given_labels import Labels
+from stct.correction.methods import METHODS, correct_labels
+from stct.correction.paper import Correction, Progress, TopClasses
+from stct.correction.pipeline import correct_probabilities
 from stct.labels import EncodedLabels, decode
-from stct.leave_one_out import correct_probabilities
-from stct.linear import Floats
-from stct.nmc import METHODS, correct_labels
-from stct.on_ray import RayEngine
+from stct.numeric.engine import Engine, Local
+from stct.numeric.ray_engine import RayEngine
+from stct.numeric.tiles import map_tiles, single_blas_thread
+from stct.numeric.types import Floats
 
 MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse
 
@@ -51,7 +51,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         result. (Two short steps on a few thousand rows run beside each other anyway.)
     engine : {"local", "ray"} or engine, default="local"
         Where rows are worked on: threads of this process, or the tasks of a Ray
-        cluster (`stct.on_ray.RayEngine` takes its address). Never changes the result.
+        cluster (`stct.numeric.ray_engine.RayEngine` takes its address). Never changes
+        the result.
     random_state : int, numpy Generator or None, default=None
         For the random splits. ``"loo"`` draws nothing.
 
@@ -155,7 +156,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array-like of shape (n, d)
             Embeddings of any modality, float or integer, finite. A memory map or
-            `stct.rows.FileRows` is read as it is needed.
+            `stct.numeric.file_rows.FileRows` is read as it is needed.
         y : array-like of shape (n,)
             Labels of any hashable type. None, NaN and NA are missing labels.
         locked : array-like of bool, shape (n,), optional

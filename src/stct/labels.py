@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
-Ints = NDArray[np.intp]
+from stct.numeric.types import Ints
 
 _PANDAS = (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
 
@@ -116,3 +116,9 @@ def _reject_measurements(values: NDArray[np.floating]) -> None:
             f"({len(np.unique(values))} distinct values in {len(values)} rows); "
             "labels must be classes"
         )
+
+
+def few(values: Any, most: int = 5) -> str:
+    """Show the first values as text."""
+    shown = ", ".join(str(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, ..."

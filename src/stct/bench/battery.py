@@ -9,7 +9,8 @@ import numpy as np
 from stct import noise
 from stct.bench.inputs import Subject
 from stct.bench.measure import measure
-from stct.bench.methods import METHODS, Floats, Ints, is_installed
+from stct.bench.methods import METHODS, is_installed
+from stct.numeric.types import Floats, Ints
 
 KINDS = ("symmetric", "symmetric-strict", "asymmetric", "pair", "instance")
 

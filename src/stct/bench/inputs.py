@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stct.bench.methods import Floats, Ints
 from stct.data.columns import encode_label, is_missing, read_labels
 from stct.data.embeddings import read_embeddings
 from stct.data.inputs import read_inputs
 from stct.data.noising import class_order
 from stct.data.tables import require_column
+from stct.numeric.types import Floats, Ints
 
 # Names of the arrays of an .npz file, the first that is there.
 EMBEDDINGS = ("embeddings", "train")

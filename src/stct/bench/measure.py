@@ -15,7 +15,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stct.bench.methods import METHODS, Floats, Ints, Verdict
+from stct.bench.methods import METHODS, Verdict
+from stct.numeric.types import Floats, Ints
 
 _WARM_UP_ROWS = 2000
 _BUDGET = 3.0  # seconds

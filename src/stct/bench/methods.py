@@ -8,15 +8,12 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stct import LabelCorrector
-from stct.blocks import single_blas_thread
-from stct.probabilities import one_hot
-from stct.ridge import RidgePath
-
-Floats = NDArray[np.floating]
-Ints = NDArray[np.intp]
+from stct.numeric.probabilities import one_hot
+from stct.numeric.ridge import RidgePath
+from stct.numeric.tiles import single_blas_thread
+from stct.numeric.types import Floats, Ints
 
 NUM_NEIGHBOURS = 50
 NUM_FOLDS = 5

@@ -14,11 +14,11 @@ from typing import NoReturn
 import typer
 
 from stct.cli.correcting import correct, plan
+from stct.cli.options import shared
 from stct.cli.reporting import export, report
 from stct.cli.rewriting import apply, noise, revert
 from stct.cli.training import predict, train
 from stct.cli.trying import bench, demo, download
-from stct.options import shared
 
 app = typer.Typer(
     name="stct",

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from stct.cli.extras import require
-from stct.options import correcting as options
-from stct.options import shared
+from stct.cli.options import correcting as options
+from stct.cli.options import shared
 
 
 def correct(
@@ -156,7 +156,7 @@ def _engine(name: options.EngineName, ray_address: str | None) -> Any:
         if ray_address is not None:
             raise ValueError("--ray-address goes with --engine ray")
         return name.value
-    from stct.on_ray import RayEngine
+    from stct.numeric.ray_engine import RayEngine
 
     engine = RayEngine(ray_address)
     engine.start()
@@ -194,7 +194,7 @@ def plan(
     stct plan --rows 1e9 --columns 512 --classes 1000 --workers 256
     """
     from stct.console import show_plan
-    from stct.plan import Problem, make_plan
+    from stct.planning.plan import Problem, make_plan
 
     given = (rows, columns, classes)
     rate = None

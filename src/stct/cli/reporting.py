@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from stct.options import reporting as options
-from stct.options import shared
+from stct.cli.options import reporting as options
+from stct.cli.options import shared
 
 
 def report(

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from stct.options import rewriting as options
-from stct.options import shared
+from stct.cli.options import rewriting as options
+from stct.cli.options import shared
 
 
 def apply(

@@ -3,8 +3,8 @@
 import typer
 
 from stct.cli.extras import TRAINING, require
-from stct.options import shared
-from stct.options import training as options
+from stct.cli.options import shared
+from stct.cli.options import training as options
 
 _WITH_RESUME = {"resume", "save_every", "quiet", "json_output"}
 

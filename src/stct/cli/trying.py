@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 from stct.cli.extras import TRAINING, missing
-from stct.options import shared
-from stct.options import trying as options
+from stct.cli.options import shared
+from stct.cli.options import trying as options
 
 
 def bench(

@@ -18,7 +18,7 @@ from stct.data.list_columns import column_of_lists, from_arrow_lists, is_list
 from stct.data.row_groups import open_parquet
 from stct.data.shards import open_folder
 from stct.data.tables import Table, read_table, require_column
-from stct.rows import FileRows
+from stct.numeric.file_rows import FileRows
 
 Array = NDArray[Any]
 

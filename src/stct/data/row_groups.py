@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from stct.data.columns import ids_as_text
 from stct.data.list_columns import from_arrow_lists, is_list
-from stct.rows import FileRows
+from stct.numeric.file_rows import FileRows
 
 Array = NDArray[Any]
 

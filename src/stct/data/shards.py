@@ -11,7 +11,7 @@ import numpy as np
 
 from stct.data.row_groups import check_same, open_parquet
 from stct.data.shard_names import check_numbers, list_shards
-from stct.rows import FileRows, NpyPart, Part
+from stct.numeric.file_rows import FileRows, NpyPart, Part
 
 
 def open_folder(

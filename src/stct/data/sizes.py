@@ -10,8 +10,8 @@ from stct.data.embeddings import load_embeddings
 from stct.data.row_groups import Window, time_of_row
 from stct.data.shard_names import list_shards
 from stct.data.tables import read_table
-from stct.plan import Problem
-from stct.rows import FileRows
+from stct.numeric.file_rows import FileRows
+from stct.planning.plan import Problem
 
 _TIMED_BYTES = 2**28
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from stct.data.corrected import Corrected
+from stct.numeric.types import Ints
 from stct.report import ranking
-from stct.report.ranking import Dial, Ints, Rivals
+from stct.report.ranking import Dial, Rivals
 
 _MOST_CLASSES = 24  # in the heat map; more are too small to read
 _MOST_CLASS_ROWS = 300  # in the table of classes

@@ -7,7 +7,7 @@ import numpy as np
 
 from stct.data.columns import is_missing
 from stct.data.corrected import Corrected
-from stct.report.ranking import Ints
+from stct.numeric.types import Ints
 from stct.report.store import Review
 
 _MOST_COLUMNS = 4

@@ -6,13 +6,10 @@ X is anything that gives an array for ``X[i:j]``; nothing of size n x n is made.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stct.blocks import map_tiles, single_blas_thread
-from stct.rows import take_rows
-
-Ints = NDArray[np.intp]
-Floats = NDArray[np.floating]
+from stct.numeric.file_rows import take_rows
+from stct.numeric.tiles import map_tiles, single_blas_thread
+from stct.numeric.types import Floats, Ints
 
 _RIM = 2.0**50  # float32 holds the squares of what is nearer
 _SAMPLE_FOR_AXES = 10_000  # rows that decide on the axes of the map

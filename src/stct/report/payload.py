@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from stct.data.corrected import Corrected
 from stct.data.summary import ACTIONS
+from stct.numeric.types import Ints
 from stct.report import counts, ranking, words
 from stct.report.details import describe_rows
 from stct.report.neighbours import tsne
-from stct.report.ranking import Dial, Ints, Rivals
+from stct.report.ranking import Dial, Rivals
 from stct.report.store import Review, picture_notes
 
 _GRID = 65_534  # steps along an axis of the map; 65,535 says: not on it

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.corrected import Corrected
-
-Ints = NDArray[np.intp]
-Floats = NDArray[np.floating]
+from stct.numeric.types import Floats, Ints
 
 # Positions of the dial: odds asked for before a label is changed.
 DIAL: tuple[float, ...] = (

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.arrays import read_arrays, write_arrays
-from stct.report.neighbours import Floats, Ints, Map
+from stct.numeric.types import Floats, Ints
+from stct.report.neighbours import Map
 
 REVIEW = "review.npz"
 

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from stct.data.corrected import Corrected, read_corrected
 from stct.data.outputs import SUMMARY, whole_file
 from stct.data.summary import as_json
+from stct.numeric.types import Ints
 from stct.report import ranking, thumbnails
 from stct.report.details import neighbours_to_picture
-from stct.report.neighbours import Ints, draw_map, nearest
+from stct.report.neighbours import draw_map, nearest
 from stct.report.page import render
 from stct.report.payload import make_payload
 from stct.report.store import (

@@ -16,7 +16,7 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 
 from stct.estimator import LabelCorrector
-from stct.rows import take_rows
+from stct.numeric.file_rows import take_rows
 from stct.train import srl
 from stct.train.config import Config
 from stct.train.images import Images

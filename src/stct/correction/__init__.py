@@ -1,0 +1,1 @@
+"""Noisy meta correction: from embeddings and given labels to corrected ones."""

@@ -1,0 +1,1 @@
+"""The annotator's errors: the transition matrix and the likelihood of given labels."""

@@ -1,0 +1,1 @@
+"""Arrays and linear algebra: rows in tiles, engines, ridge regression."""

@@ -1,0 +1,285 @@
+"""Ridge regression with exact leave-one-out: all splits of one row, closed-form.
+
+Legend: n rows, t rows of a tile, d columns, C classes, L ridge strengths. H embeddings
+(n, d), Y soft labels (n, C), W weights (d, C).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.numeric.centring import CentredRows, Tile, scale_of
+from stct.numeric.engine import Computed, Engine, Index, Local, RowValues
+from stct.numeric.hat_matrix import Axes, left_out
+from stct.numeric.linear import smallest_real
+from stct.numeric.tiles import MAX_STRIDE, TILE, some_of
+from stct.numeric.types import Floats
+
+# Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
+# path is the same for embeddings of any scale.
+STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
+ROWS_PER_COLUMN = 128
+CHOOSING_ROWS = 2**15  # at least so many choose the strength
+
+
+def are_few(num_rows: int, num_columns: int) -> bool:
+    """So few rows that leverages at all strengths are no more work than at two."""
+    return num_rows < max(2 * CHOOSING_ROWS, ROWS_PER_COLUMN * num_columns)
+
+
+class RidgeFit(NamedTuple):
+    """A ridge model; the scores of labelled rows are leave-one-out."""
+
+    scores: Any  # (n, C), with the engine
+    weights: Floats  # (d, C)
+    intercept: Floats  # (C,)
+    strength: float  # in units of the mean eigenvalue
+
+
+class RidgePath:
+    """Ridge regression on fixed rows: factor once, fit any soft labels.
+
+    Rows and targets are centred, so a shift of H changes nothing. Leave-one-out leaves
+    a row out of the weights and of the means by which the other rows are centred: where
+    columns outnumber rows these would give its label away. The prediction is then
+    added to the label mean of all rows: a mean that lacks just this row's label would
+    give it away too, and with weak features nothing else would be left to learn from.
+
+    Parameters
+    ----------
+    H : array of shape (n, d)
+        Rows are read as ``H[i:j]``.
+    labelled : ndarray of bool, shape (n,)
+        Rows that the model may learn from. The others are only predicted.
+    engine : Engine, optional
+        Where the rows are worked on.
+    owned : bool
+        H is an array that nobody else needs: it may be overwritten.
+
+    Attributes
+    ----------
+    rows : CentredRows
+    axes : Axes
+        Of the labelled rows.
+    """
+
+    def __init__(
+        self,
+        H: RowValues,
+        labelled: NDArray[np.bool_],
+        *,
+        engine: Engine | None = None,
+        owned: bool = False,
+    ) -> None:
+        self._engine: Engine = engine or Local()
+        self._labelled = self._engine.keep(labelled)
+        self._num_rows = len(labelled)
+        self._owned = owned
+        self.num_labelled = int(labelled.sum())
+        start = int(np.argmax(labelled))
+        first = H[start : min(start + TILE, self._num_rows)]
+        self.rows = CentredRows(H, first[0], scale_of(first - first[0]))
+        if H.shape[1] > self.num_labelled:
+            mean, self.axes = self._axes_of_few_rows(H, labelled)
+        else:
+            mean, self.axes = self._axes_of_many_rows()
+        self.rows = CentredRows(H, mean, self.rows.scale)
+        values = self.axes.values
+        unit = float(values.mean()) if len(values) else 1.0
+        self._ridges = np.array(STRENGTHS) * unit  # (L,)
+        # Leverages: of few rows (n, L); of many rows (n,) at the last ridge, by number.
+        few = are_few(self._num_rows, H.shape[1])
+        self._of_few: Any = self._leverages() if few else None
+        self._of_many: dict[int, Any] = {}
+
+    def fit(
+        self,
+        Y: RowValues,
+        given: RowValues,
+        strength: float | None = None,
+        *,
+        keep_scores: bool = True,
+    ) -> RidgeFit:
+        """Fit Y; pick the strength that agrees most with the given noisy labels.
+
+        Theorem 1 as a model selector: the leave-one-out argmax is compared with
+        ``given`` (n,), which is -1 in rows without a label. Of equal strengths the
+        strongest wins: it leans least on single rows. A ``strength`` of an earlier
+        fit skips the choice. Of many rows some choose. Scores that are not kept are
+        computed again whenever they are read.
+        """
+        label_mean = self._label_mean(Y)  # (C,)
+        values, V = self.axes
+        B = V.T @ self._cross_product(Y, label_mean)  # (rank, C)
+        models = [V @ (B / (values + r)[:, None]) for r in self._ridges]  # L (d, C)
+        if strength is None:
+            best = self._choose(models, label_mean, Y, given)
+        else:
+            best = STRENGTHS.index(strength)
+        predict = self._leave_one_out(models[best], best, label_mean, Y)
+        scores: Any = Computed(predict, Y.shape, Y.dtype)
+        if keep_scores:
+            scores = self._engine.rows(predict, self._num_rows)
+        W = models[best] * self.rows.scale
+        return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
+
+    def leverage_at(self, ridge: float) -> Callable[[slice, Index], Floats]:
+        """Diagonal of the hat matrix for any ridge, as a function of some rows.
+
+        Of few rows it is interpolated between the strengths of the path. 0 in rows not
+        learnt from.
+        """
+        centred, labelled, of_few = self.rows, self._labelled, self._of_few
+        if of_few is None:
+            root = self.axes.root(ridge, centred.dtype)
+
+            def compute(rows: slice, some: Index) -> Floats:
+                parts = [root.leverage(X) for _, X in Tile(centred, rows, some)]
+                own = np.concatenate(parts) if parts else np.empty(0, centred.dtype)
+                return np.asarray(own * labelled[rows][some])
+
+            return compute
+        steps = np.arange(len(self._ridges))
+        place = float(np.interp(np.log(ridge), np.log(self._ridges), steps))
+        low = min(int(place), len(steps) - 2)
+        share = place - low
+
+        def interpolate(rows: slice, some: Index) -> Floats:
+            mine = of_few[rows][some]
+            return np.asarray((1.0 - share) * mine[:, low] + share * mine[:, low + 1])
+
+        return interpolate
+
+    def _axes_of_many_rows(self) -> tuple[Floats, Axes]:
+        """Mean, and axes of the Gram matrix, summed over tiles."""
+        centred, labelled = self.rows, self._labelled
+        everything = self.num_labelled == self._num_rows
+
+        def moments(rows: slice) -> tuple[Floats, Floats]:
+            H = centred[rows]
+            H = H if everything else H[labelled[rows]]
+            return H.sum(axis=0, dtype=np.float64), H.T @ H
+
+        total, G = self._engine.sum(moments, self._num_rows)
+        offset = total / self.num_labelled
+        G -= self.num_labelled * np.outer(offset, offset)
+        values, V = np.linalg.eigh(G)
+        real = values > smallest_real(values, self.rows.dtype)
+        return self.rows.mean + offset / self.rows.scale, Axes(values[real], V[:, real])
+
+    def _axes_of_few_rows(
+        self, H: RowValues, labelled: NDArray[np.bool_]
+    ) -> tuple[Floats, Axes]:
+        """Compute the same from the rows themselves when there are fewer of them."""
+        few = np.asarray(H[0 : self._num_rows], dtype=np.float64)[labelled]
+        mean = few.mean(axis=0)
+        _, s, Vt = np.linalg.svd((few - mean) * self.rows.scale, full_matrices=False)
+        values = s**2
+        real = values > smallest_real(values, self.rows.dtype)
+        return mean, Axes(values[real], Vt[real].T)
+
+    def _leverages(self) -> Any:
+        """Diagonal of the hat matrix for each of the strengths, (n, L)."""
+        centred, labelled, ridges = self.rows, self._labelled, self._ridges
+        axes = self.axes.astype(centred.dtype)
+
+        def leverages(rows: slice) -> Floats:
+            parts = [axes.leverages(X, ridges) for _, X in Tile(centred, rows)]
+            own = np.concatenate(parts)
+            own[~labelled[rows]] = 0.0
+            return own
+
+        return self._engine.rows(leverages, self._num_rows)
+
+    def _label_mean(self, Y: RowValues) -> Floats:
+        """Mean of the labelled rows of Y, (C,)."""
+        labelled = self._labelled
+
+        def total(rows: slice) -> tuple[Floats]:
+            return (labelled[rows].astype(Y.dtype) @ Y[rows],)
+
+        total_Y = self._engine.sum(total, self._num_rows, wide=False)[0]
+        return np.asarray(total_Y / self.num_labelled)
+
+    def _cross_product(self, Y: RowValues, label_mean: Floats) -> Floats:
+        """Hc' Yc over the labelled rows, (d, C).
+
+        This pass visits every row once: rows that are ours stay centred after it.
+        """
+        centred, labelled = self.rows, self._labelled
+        settle = self._owned and not centred.settled
+
+        def product(rows: slice) -> tuple[Floats]:
+            Yc = (Y[rows] - label_mean).astype(centred.dtype)
+            Yc *= labelled[rows][:, None]
+            return (Tile(centred, rows, settle=settle).weighted_sum(Yc.T),)
+
+        total = self._engine.sum(product, self._num_rows)[0]
+        centred.settled = self._owned
+        return np.asarray(total.T)
+
+    def _choose(
+        self,
+        models: Sequence[Floats],
+        label_mean: Floats,
+        Y: RowValues,
+        given: RowValues,
+    ) -> int:
+        """Give the number of the model that agrees most with the given labels."""
+        centred, labelled, n = self.rows, self._labelled, self.num_labelled
+        of_few, ridges = self._of_few, self._ridges
+        axes = self.axes.astype(centred.dtype)
+        W = np.concatenate([_working(model, centred.dtype) for model in models])
+        mean = label_mean.astype(centred.dtype)
+        stride = min(max(1, n // CHOOSING_ROWS), MAX_STRIDE)
+
+        everything = n == self._num_rows
+
+        def agree(rows: slice) -> tuple[Floats]:
+            some = some_of(rows, stride)
+            if not everything:
+                here = np.arange(rows.stop - rows.start)[some]
+                some = here[labelled[rows][here]]
+            said, targets = given[rows][some], Y[rows][some]
+            owns = None if of_few is None else of_few[rows][some]  # (t, L)
+            known, counts = np.ones(len(said), dtype=bool), np.zeros(len(models))
+            for part, X in Tile(centred, rows, some):
+                F = (W @ X.T).reshape(len(models), -1, len(X))  # (L, C, t)
+                own = axes.leverages(X, ridges) if owns is None else owns[part]
+                own = np.ascontiguousarray(own.T)[:, None, :]
+                target = np.ascontiguousarray(targets[part].T)
+                S = left_out(F, own, known[part], target, mean, n)
+                best, at = S.max(axis=1), np.arange(len(X))
+                counts += (S[:, said[part], at] >= best).sum(axis=1)
+            return (counts,)
+
+        counts = self._engine.sum(agree, self._num_rows)[0]
+        return len(models) - 1 - int(counts[::-1].argmax())
+
+    def _leave_one_out(
+        self, model: Floats, number: int, label_mean: Floats, Y: RowValues
+    ) -> Callable[[slice], Floats]:
+        """Leave-one-out predictions of a tile by one model (d, C), (t, C)."""
+        if self._of_few is None and number not in self._of_many:
+            compute, everything = self.leverage_at(self._ridges[number]), slice(None)
+            values = self._engine.rows(lambda r: compute(r, everything), self._num_rows)
+            self._of_many = {number: values}
+        W = _working(model, self.rows.dtype)
+        mean = label_mean.astype(self.rows.dtype)
+        centred, labelled, n = self.rows, self._labelled, self.num_labelled
+        of_few = self._of_few
+        of_many: Any = self._of_many.get(number)
+
+        def predict(rows: slice) -> Floats:
+            F = Tile(centred, rows).times(W)  # (C, t)
+            own = of_many[rows] if of_few is None else of_few[rows][:, number]
+            Yt = np.ascontiguousarray(Y[rows].T)
+            return left_out(F, own, labelled[rows], Yt, mean, n).T
+
+        return predict
+
+
+def _working(model: Floats, dtype: np.dtype[Any]) -> Floats:
+    return np.ascontiguousarray(model.T, dtype=dtype)  # (C, d)

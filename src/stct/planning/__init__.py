@@ -1,0 +1,1 @@
+"""What a correction will cost, before it is run."""
