@@ -177,15 +177,15 @@ def check_locked(locked: ArrayLike | None, given: Ints) -> NDArray[np.bool_]:
     return mask
 
 
-def check_annotator(annotator: ArrayLike | None, num_classes: int) -> Floats | None:
+def check_transition(matrix: ArrayLike | None, num_classes: int) -> Floats | None:
     """Give a T that can be started from: probabilities, no zeros, rows sum to 1."""
-    if annotator is None:
+    if matrix is None:
         return None
-    T = np.array(annotator, dtype=np.float64)
+    T = np.array(matrix, dtype=np.float64)
     wanted = (num_classes, num_classes)
     if T.shape != wanted or not (T >= 0).all() or not np.allclose(T.sum(axis=1), 1.0):
         raise ValueError(
-            f"annotator must be a matrix {wanted} of probabilities with rows that sum "
+            f"transition_matrix must be {wanted}, of probabilities with rows that sum "
             f"to 1, got {T.shape}"
         )
     T = np.maximum(T, 1e-6)

@@ -1,5 +1,6 @@
 """`LabelCorrector`: noisy meta correction behind the scikit-learn contract."""
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -10,9 +11,9 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOp
 from sklearn.utils.validation import check_is_fitted
 
 from stct.checks import (
-    check_annotator,
     check_labels,
     check_locked,
+    check_transition,
     describe,
     encode_inputs,
     look_at_rows,
@@ -20,9 +21,11 @@ from stct.checks import (
 )
 from stct.correction.decision import decide_rows, describe_result, estimate_accuracy
 from stct.correction.given_labels import Labels
-from stct.correction.methods import METHODS, correct_labels
-from stct.correction.paper import Correction, Progress, TopClasses
-from stct.correction.pipeline import correct_probabilities
+from stct.correction.correct import METHODS, correct_labels
+from stct.correction.paper import SplitSettings
+from stct.correction.pipeline import Prior, correct_probabilities
+from stct.correction.result import Correction, Progress, TopClasses
+from stct.correction.settings import DEFAULT, Settings
 from stct.labels import EncodedLabels, decode
 from stct.numeric.engine import Engine, Local
 from stct.numeric.ray_engine import RayEngine
@@ -53,6 +56,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Where rows are worked on: threads of this process, or the tasks of a Ray
         cluster (`stct.numeric.ray_engine.RayEngine` takes its address). Never changes
         the result.
+    settings : stct.correction.settings.Settings, optional
+        Constants of ``"loo"``, for experiments; the default ones are documented there.
     random_state : int, numpy Generator or None, default=None
         For the random splits. ``"loo"`` draws nothing.
 
@@ -71,19 +76,19 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "keep", "relabel", "abstain", or "fill" where the label was missing.
     classes_ : ndarray of shape (C,)
     transition_matrix_ : ndarray of shape (C, C)
-        Pr[given | clean]: what the annotator makes of each clean class.
+        Pr[given | clean], on the average of each clean class's rows.
     noise_rate_ : float
         Estimated share of wrong given labels.
     estimated_accuracy_ : EstimatedAccuracy
         Share of right labels before and after, with intervals.
     learnable_ : ndarray of bool, shape (C,)
-        Theorem 1's condition: is the right label the annotator's most common one?
+        Theorem 1's condition: is the right label the class's most common given one?
     n_iter_ : int
         Refits or splits that were run.
     termination_condition_ : str
-        Why it stopped: "agreement" (another round agreed no better with the given
-        labels, or changed no more of them), "max_rounds", "coverage" (all splits were
-        run), or "nothing_learnt" (the features do not explain the labels).
+        Why it stopped: "max_rounds", "agreement" (another split changed no more
+        labels), "coverage" (all splits were run), or "nothing_learnt" (the features do
+        not explain the labels).
     notes_ : list of str
         What was unusual about the input, in sentences.
 
@@ -114,6 +119,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Interval(Integral, 1, None, closed="left"),
         ],
         "engine": [StrOptions({"local", "ray"}), HasMethods(["sum", "rows", "take"])],
+        "settings": [Settings, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -128,6 +134,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coverage: float = 0.9999,
         n_jobs: int | None = None,
         engine: Any = "local",
+        settings: Settings | None = None,
         random_state: Any = None,
     ) -> None:
         self.method = method
@@ -138,6 +145,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.coverage = coverage
         self.n_jobs = n_jobs
         self.engine = engine
+        self.settings = settings
         self.random_state = random_state
 
     def fit(
@@ -147,6 +155,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         locked: ArrayLike | None = None,
         pred_probs: Any = None,
+        transition_matrix: ArrayLike | None = None,
+        features_fitted_to_labels: bool = False,
         annotator: ArrayLike | None = None,
         progress: Progress | None = None,
     ) -> Self:
@@ -165,16 +175,27 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Class probabilities of your own model instead of X, columns in sorted label
             order (or a DataFrame with the labels as columns). They must be
             out-of-fold: a model that has seen a row's label repeats it.
+        transition_matrix : array-like of shape (C, C), optional
+            Pr[given | clean] from an earlier fit of the same labels, or another prior
+            estimate. It weighs as much as 20 rows for each of its entries: where there
+            are fewer rows it is taken over, of more it moves little.
+        features_fitted_to_labels : bool, default=False
+            The features were learnt from an earlier correction of these labels. They
+            repeat its errors, which are then not taken for confirmed: no refit.
         annotator : array-like of shape (C, C), optional
-            ``transition_matrix_`` of an earlier fit of the same labels, by whose result
-            these features were learnt. If it found noise and there are fewer than 20
-            rows for each of its entries, it is taken over as it is, or as one error
-            rate if that is likelier, unless most labels are right and a new one is
-            likelier; errors that such features repeat are not taken for confirmed.
+            Deprecated: ``transition_matrix`` and ``features_fitted_to_labels=True``.
         progress : callable, optional
             Called with the share of work done.
         """
         self._validate_params()
+        if annotator is not None:
+            warnings.warn(
+                "annotator= is deprecated; use transition_matrix= and "
+                "features_fitted_to_labels=True",
+                FutureWarning,
+                stacklevel=2,
+            )
+            transition_matrix, features_fitted_to_labels = annotator, True
         engine = self._engine()
         if (X is None) == (pred_probs is None):
             raise ValueError("pass embeddings X or pred_probs, one of the two")
@@ -195,11 +216,12 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         report = progress or _silent
         with single_blas_thread():
             if P is None:
-                T = check_annotator(annotator, len(encoded.classes))
-                result = self._correct(X, encoded, fixed, T, engine, report)
+                T = check_transition(transition_matrix, len(encoded.classes))
+                prior = Prior(T, features_fitted_to_labels)
+                result = self._correct(X, encoded, fixed, prior, engine, report)
             else:
                 given = Labels(encoded.codes, fixed, P.shape[1], Local())
-                result = correct_probabilities(P, given)
+                result = correct_probabilities(P, given, self._settings())
         columns = 0 if X is None else X.shape[1]
         self.notes_ = describe(encoded, fixed, columns, constant)
         self._decide(result, encoded, fixed)
@@ -230,6 +252,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
+    def _settings(self) -> Settings:
+        return self.settings or DEFAULT
+
     def _engine(self) -> Engine:
         """Where the rows are worked on."""
         if self.engine == "local":
@@ -244,7 +269,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         encoded: EncodedLabels,
         locked: NDArray[np.bool_],
-        annotator: Floats | None,
+        prior: Prior,
         engine: Engine,
         progress: Progress,
     ) -> Correction:
@@ -254,11 +279,11 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             len(encoded.classes),
             method=self.method,
             locked=locked,
-            val_ratio=self.val_ratio,
-            step_size=self.step_size,
-            agreement=self.agreement,
-            coverage=self.coverage,
-            annotator=annotator,
+            splits=SplitSettings(
+                self.val_ratio, self.step_size, self.agreement, self.coverage
+            ),
+            prior=prior,
+            settings=self._settings(),
             engine=engine,
             generator=_generator(self.random_state),
             progress=progress,
@@ -284,7 +309,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
         self.estimated_accuracy_ = estimate_accuracy(
-            Q, given, decision.confidence, result.known, locked
+            result, given, decision.confidence, locked, self._settings().interval
         )
         self.noise_rate_ = 1.0 - self.estimated_accuracy_.before
         self.notes_ += describe_result(result, encoded.classes, self.method)

@@ -1,32 +1,122 @@
-"""Rows that are there twice: found by a digest of their content.
+"""The canonical problem: classes by size, rows by content, exact duplicates once.
+
+Classes are numbered by size and rows are sorted by class and content. Sums then have
+one order, and one rounding, whatever came first or how it is called. Large data stays
+where it is and in its own order, array or file: sorting would mean a second copy.
 
 Crawls and crowds deliver the same row again, label and all. Left out by itself, such a
-row is still taught by its copy, wrong label or not: leave-one-out would call every
-label right that is there twice. So copies of a row and its label count once. Copies
-with another label stay: they are what another annotator said. Legend: n rows.
+row is still taught by its duplicate, wrong label or not: leave-one-out would call every
+label right that is there twice. So duplicates of a row and its label count once.
+Duplicates with another label stay: they are what another annotator said. Legend:
+n rows, C classes.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.correction.given_labels import Labels
+from stct.correction.result import Correction, TopClasses
 from stct.numeric.engine import Engine, Local, RowValues
+from stct.numeric.tiles import map_tiles
 from stct.numeric.types import Floats, Ints
 
 FIRST_COLUMNS = 8  # tell most rows apart
+MAX_SORTED = 2**26  # numbers in H, 256 MB of float32; more are taken as they come
+
+
+class Canonical(NamedTuple):
+    """The problem that is worked on, and the way back."""
+
+    H: Any  # (n', d)
+    labels: Labels
+    owned: bool  # H is a copy that may be overwritten
+    rank: Ints  # (C,) number of each class
+    places: Ints  # (n,) of each row among those worked on
+    num_duplicates: int
+
+    def reorder(self, T: Floats | None) -> Floats | None:
+        """Give a matrix by class in the order of this problem."""
+        if T is None:
+            return None
+        by_size = np.argsort(self.rank)
+        return np.asarray(T[np.ix_(by_size, by_size)])
+
+    def restore(self, result: Correction) -> Correction:
+        """Give a result for all rows, in the order and with the classes they came in."""
+        if self.owned or self.num_duplicates:
+            Q = result.posterior
+            if isinstance(Q, TopClasses):
+                Q = Q._replace(
+                    probabilities=Q.probabilities[self.places],
+                    classes=Q.classes[self.places],
+                )
+            else:
+                Q = Q[self.places]
+            notes = (*describe_duplicates(self.num_duplicates), *result.notes)
+            result = result._replace(posterior=Q, notes=notes)
+        return result.reordered(self.rank)
+
+
+def canonicalise(
+    H: RowValues,
+    given: Ints,
+    locked: NDArray[np.bool_],
+    num_classes: int,
+    engine: Engine,
+) -> Canonical:
+    """Number classes by size, sort rows by class and content, drop duplicates."""
+    small = H.shape[0] * H.shape[1] <= MAX_SORTED
+    sizes = np.bincount(given[given >= 0], minlength=num_classes)
+    rank = np.empty(num_classes + 1, dtype=np.intp)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(num_classes)
+    rank[-1] = -1  # no label
+    ranked = rank[given]
+    if small:
+        H = np.asarray(H[0 : H.shape[0]])
+    elif isinstance(engine, Local) and not isinstance(H, np.ndarray):
+        engine = Local(engine.num_threads, on_disk=True)
+    order, original = order_by_content(H, ranked, locked, engine)
+    # A duplicate would give its original's label away when that is left out.
+    repeated = original != np.arange(len(given))
+    labels = Labels(np.where(repeated, -1, ranked), locked, num_classes, engine)
+    count = int(repeated.sum())
+    if not small:
+        return Canonical(H, labels, False, rank[:-1], original, count)
+    rows = order[~repeated[order]]
+    places = np.empty(len(original), dtype=np.intp)
+    places[rows] = np.arange(len(rows))
+    labels = labels.some(rows)._replace(engine=engine)
+    H = _gather(np.asarray(H), rows)
+    return Canonical(H, labels, True, rank[:-1], places[original], count)
+
+
+def _gather(H: Floats, rows: Ints) -> Floats:
+    """Copy rows of H in another order, at least float32."""
+    shape = (len(rows), H.shape[1])
+    out = np.empty(shape, np.result_type(H.dtype, np.float32))
+
+    def copy(tile: slice) -> None:
+        out[tile] = H[rows[tile]]
+
+    for _ in map_tiles(copy, len(rows)):
+        pass
+    return out
 
 
 def order_by_content(
     H: RowValues, given: Ints, locked: NDArray[np.bool_], engine: Engine
 ) -> tuple[Ints, Ints]:
-    """Order rows by label and content, and find copies of a row and its label.
+    """Order rows by label and content, and find duplicates of a row and its label.
 
     Returns
     -------
     order : ndarray of shape (n,)
         By label and then by a digest: the same, in whatever order rows came.
     original : ndarray of shape (n,)
-        The row that each row is a copy of: itself, if of none. Locked rows and those
-        without a label (given is -1) are never copies.
+        The row that each row is a duplicate of: itself, if of none. Locked rows and those
+        without a label (given is -1) are never duplicates.
     """
     n = len(given)
     if isinstance(H, np.ndarray):  # is here, whoever works on rows later
@@ -56,18 +146,18 @@ def order_by_content(
 
     second = engine.take(engine.rows(all_columns, n), None)
     order = np.lexsort((second, key))
-    return order, _find_copies(order, key, second, tied & ~locked & (given >= 0))
+    return order, _find_duplicates(order, key, second, tied & ~locked & (given >= 0))
 
 
-def describe_copies(count: int) -> tuple[str, ...]:
-    """Say that there are copies, if there are."""
+def describe_duplicates(count: int) -> tuple[str, ...]:
+    """Say that there are duplicates, if there are."""
     if count == 0:
         return ()
-    rows = "1 row is an exact copy" if count == 1 else f"{count} rows are exact copies"
-    return (f"{rows} of another row with the same label; copies count once",)
+    rows = "1 row is an exact duplicate" if count == 1 else f"{count} rows are exact duplicates"
+    return (f"{rows} of another row with the same label; duplicates count once",)
 
 
-def _find_copies(
+def _find_duplicates(
     order: Ints,
     key: NDArray[np.uint64],
     second: NDArray[np.uint64],

@@ -9,19 +9,61 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.paper import Correction, TopClasses
+from stct.correction.result import Correction, TopClasses
+from stct.correction.settings import DEFAULT, IntervalSettings
 from stct.labels import few
-from stct.noise_model.transition import (
-    Decision,
-    decide,
-    decide_between,
-    hoeffding_interval,
-)
+from stct.noise_model.theorems import hoeffding_interval
 from stct.numeric.tiles import TILE
 from stct.numeric.types import Floats, Ints
 
-MODEL_ERROR = 0.025  # of an estimate where the features know three in four classes
-KNOWN_WELL, IGNORANCE_ERROR = 0.75, 0.25  # and for each row less that they know
+KEEP, RELABEL, ABSTAIN, FILL = "keep", "relabel", "abstain", "fill"
+
+
+class Decision(NamedTuple):
+    """The label to use for each row, its probability, and what was done."""
+
+    labels: Ints  # (n,)
+    confidence: Floats  # (n,)
+    action: NDArray[np.str_]  # (n,) of keep, relabel, abstain, fill
+
+
+def decide(
+    Q: Floats,
+    given: Ints,
+    learnable: NDArray[np.bool_],
+    min_odds: float = 1.0,
+) -> Decision:
+    """Keep, relabel, abstain, or fill in a missing label, from the posterior (n, C).
+
+    *Relabel* when another label is at least ``min_odds`` times as probable as the
+    given one; *abstain* when it is more probable but by less than that, or when the
+    given or the most probable class fails Theorem 1's check; else *keep*. An abstaining
+    row keeps its given label.
+    """
+    best = Q.argmax(axis=1)
+    at, known = np.arange(len(Q)), np.where(given < 0, best, given)
+    return decide_between(best, Q[at, best], Q[at, known], given, learnable, min_odds)
+
+
+def decide_between(
+    best: Ints,
+    p_best: Floats,
+    p_given: Floats,
+    given: Ints,
+    learnable: NDArray[np.bool_],
+    min_odds: float = 1.0,
+) -> Decision:
+    """Decide from the most probable class (n,), its probability, the given one's."""
+    missing = given < 0
+    moved = (best != given) & (p_best > p_given)
+    sure = p_best >= min_odds * p_given
+    action = np.where(moved, np.where(sure, RELABEL, ABSTAIN), KEEP)
+    unlearnable = ~learnable[best] | ~learnable[np.where(missing, best, given)]
+    action[unlearnable] = ABSTAIN
+    action[missing] = FILL
+    follow = (action == RELABEL) | missing
+    labels = np.where(follow, best, given)
+    return Decision(labels, np.where(follow, p_best, p_given), action)
 
 
 def decide_rows(
@@ -42,7 +84,7 @@ def decide_rows(
         rows = slice(start, start + TILE)
         fixed, said = locked[rows], given[rows]
         Q[rows][fixed] = certain[said[fixed]]
-        tile = decide(Q[rows], said, learnable, min_odds, result.asked)
+        tile = decide(Q[rows], said, learnable, min_odds)
         tile.action[fixed] = "keep"
         for whole, part in zip(decision, tile, strict=True):
             whole[rows] = part
@@ -62,8 +104,8 @@ def decide_among_top(
 class EstimatedAccuracy(NamedTuple):
     """Share of right labels, estimated without clean data, with intervals.
 
-    They allow for the rows that were drawn and for what such estimates were off in
-    trials with known labels (`interval`).
+    They allow for the rows that were drawn, for other shares of instance-dependent
+    noise, and for what estimates were off on data sets that were not used to set this.
     """
 
     before: float
@@ -73,27 +115,44 @@ class EstimatedAccuracy(NamedTuple):
 
 
 def estimate_accuracy(
-    Q: Floats | TopClasses,
+    result: Correction,
     given: Ints,
     confidence: Floats,
-    known: float,
     locked: NDArray[np.bool_],
+    settings: IntervalSettings = DEFAULT.interval,
 ) -> EstimatedAccuracy:
     """Estimate from the posterior of the given labels and the confidence (n,).
 
-    ``known`` is the share of the rows whose class the features know, beyond chance;
-    rows that are ``locked`` are certain.
+    Rows that are ``locked`` are certain.
     """
-    open_to_doubt = 1.0 - float(locked.mean())
+    unsure = settings.model_error * (1.0 - float(locked.mean()))
     labelled = int((given >= 0).sum())
-    before = float(of_given(Q, given).sum(dtype=np.float64)) / labelled
+    before = float(of_given(result.posterior, given).sum(dtype=np.float64)) / labelled
     after = float(confidence.mean(dtype=np.float64))
+    moves = result.accuracy
     return EstimatedAccuracy(
         before,
         after,
-        interval(before, labelled, known, open_to_doubt),
-        interval(after, len(given), known, open_to_doubt),
+        interval(before, labelled, moves.before, unsure),
+        interval(after, len(given), moves.after, unsure),
     )
+
+
+def interval(
+    value: float, n: int, moves: tuple[float, float], unsure: float
+) -> tuple[float, float]:
+    """Interval of a share estimated from n rows.
+
+    Parameters
+    ----------
+    moves : tuple of float
+        How much lower and higher it is for other shares of ambiguous labels.
+    unsure : float
+        Error of the model itself.
+    """
+    half = hoeffding_interval(n) + unsure  # Theorem 2
+    low, high = value + moves[0] - half, value + moves[1] + half
+    return max(0.0, low), min(1.0, high)
 
 
 def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
@@ -109,21 +168,6 @@ def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
     return out
 
 
-def interval(
-    value: float, n: int, known: float, open_to_doubt: float = 1.0
-) -> tuple[float, float]:
-    """Interval of an estimate from n rows, of which the features know ``known``.
-
-    Sampling (Theorem 2) is the smaller part with many rows. The likelihood cannot tell
-    weak features from wrong labels, and the less the features know, the more that
-    matters: nine in ten estimates of `benchmarks/robustness.py` were within this, and
-    set it.
-    """
-    unsure = MODEL_ERROR + IGNORANCE_ERROR * max(KNOWN_WELL - known, 0.0)
-    half = hoeffding_interval(n) + open_to_doubt * unsure
-    return max(0.0, value - half), min(1.0, value + half)
-
-
 def describe_result(
     result: Correction, classes: NDArray[Any], method: str
 ) -> list[str]:
@@ -132,8 +176,8 @@ def describe_result(
     Q = result.posterior
     if isinstance(Q, TopClasses):
         notes.append(
-            f"{Q.num_classes} classes: the shorter method for more than 256, and "
-            f"the {Q.classes.shape[1]} most probable classes of a row were kept"
+            f"{Q.num_classes} classes: the {Q.classes.shape[1]} most probable ones of "
+            "each row were kept"
         )
     if method != "loo":
         notes.append(
@@ -149,7 +193,7 @@ def describe_result(
     elif len(failed):
         notes.append(
             f"{len(failed)} of {len(classes)} classes fail Theorem 1's check "
-            "(the annotator's most common label for them is another one); their "
+            "(their most common given label is another class); their "
             f"rows abstain: {few(failed)}"
         )
     return [*notes, *result.notes]

@@ -14,22 +14,16 @@ import numpy as np
 
 from stct.numeric.centring import CentredRows
 from stct.numeric.engine import ALL, Computed, Engine, Index, RowValues
+from stct.correction.settings import ScoreSettings
 from stct.numeric.ridge import RidgePath
 from stct.numeric.tiles import side_by_side
 from stct.numeric.types import Floats, Ints
 
-SAMPLE = 4096  # rows that decide
-TRIED, USED = 128, 256  # frequencies
-ROWS_PER_FREQUENCY = 8  # fewer rows, fewer frequencies
-BANDWIDTHS = (1.0, 2.0)  # radians between two rows at the median distance
-ERRORS = 3.0  # standard errors by which more labels must be predicted
-LEAST_GAIN = 0.02  # of what is predicted beyond chance; less is not worth drawing lots
-FIRST_LOOK, LOOKED_AT = 2048, 64  # rows and frequencies
-HOPE = 2.0  # standard errors more of it must reach the least gain, or it ends there
+FIRST_ROWS, FIRST_FREQUENCIES = 2048, 64  # of the first, quick look
 MAX_BYTES = 2**30  # more: computed again at every pass
 
 
-class Lift(NamedTuple):
+class FourierFeatures(NamedTuple):
     """Rows as they are, centred, and cosine and sine of random projections."""
 
     mean: Floats  # (d,)
@@ -41,25 +35,25 @@ class Lift(NamedTuple):
         return self.of_centred((X - self.mean) * self.scale)
 
     def of_centred(self, X: Floats) -> Floats:
-        """Lift rows that are centred and scaled already."""
-        return np.concatenate([X, waves(X, self.frequencies)], axis=1)
+        """Add the columns to rows that are centred and scaled already."""
+        return np.concatenate([X, cosines_and_sines(X, self.frequencies)], axis=1)
 
     def rows(self, centred: CentredRows, engine: Engine) -> RowValues:
-        """Lifted rows of centred ones (n, d); stored if they are few."""
+        """Wider rows of centred ones (n, d); stored if they are few."""
         n, d = centred.shape
 
         def some(rows: slice, index: Index = ALL) -> Floats:
             return self.of_centred(centred.some(rows, index))
 
         shape = (n, d + 2 * self.frequencies.shape[1])
-        lifted = Computed(some, shape, np.float32, some=some)
+        wider = Computed(some, shape, np.float32, some=some)
         if 4 * shape[0] * shape[1] > MAX_BYTES:
-            return lifted
-        stored: RowValues = engine.rows(lifted.__getitem__, n)
+            return wider
+        stored: RowValues = engine.rows(wider.__getitem__, n)
         return stored
 
 
-def waves(X: Floats, frequencies: Floats) -> Floats:
+def cosines_and_sines(X: Floats, frequencies: Floats) -> Floats:
     """Cosine and sine of projections, (n, d), (d, m) -> (n, 2 m)."""
     angle = X.astype(np.float32) @ frequencies
     return np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
@@ -78,7 +72,9 @@ def draw_frequencies(X: Floats, weights: Floats, count: int) -> Floats:
     return np.asarray(drawn / median, dtype=np.float32)
 
 
-def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | None:
+def choose_fourier_features(
+    X: Floats, S: Floats, given: Ints, path: RidgePath, settings: ScoreSettings
+) -> FourierFeatures | None:
     """Give the columns that predict the given labels better than S alone, or None.
 
     Parameters
@@ -91,41 +87,51 @@ def choose_lift(X: Floats, S: Floats, given: Ints, path: RidgePath) -> Lift | No
         Their labels; all have one.
     path : RidgePath
         Of the linear model: how rows are centred, how many have labels.
-    """
-    first, *finer = BANDWIDTHS
-    least = least_gain(float(np.mean(S.argmax(axis=1) == given)), given)
 
-    def best_weights(step: int, most: int) -> _Trial:
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines",
+       NeurIPS 2007.
+    """
+    first, *finer = settings.bandwidths
+    right = S.argmax(axis=1) == given
+    least = least_gain(float(right.mean()), given, settings)
+
+    def best_of(some: slice, most: int) -> _Trial:
         def attempt(weights: Floats) -> _Trial:
-            return _try(X[::step], S[::step], given[::step], weights, first, most)
+            return _try(X[some], S[some], given[some], weights, first, most)
 
         return max(side_by_side(attempt, _column_weights(X)), key=lambda t: t.gain)
 
-    step = len(X) // FIRST_LOOK
-    if step > 1:
-        glimpse = best_weights(step, LOOKED_AT)
-        if glimpse.gain + HOPE * glimpse.error < least:
+    def count(num_rows: int, most: int) -> int:
+        return max(1, min(most, num_rows // settings.rows_per_frequency))
+
+    if len(X) > FIRST_ROWS:  # is it at all probable?
+        step = -(-len(X) // FIRST_ROWS)
+        glimpse = best_of(slice(0, None, step), count(FIRST_ROWS, FIRST_FREQUENCIES))
+        if glimpse.gain + settings.errors * glimpse.error < least:
             return None
-    best = best_weights(1, TRIED)
-    if best.gain < max(least, ERRORS * best.error):
+    everything, tried = slice(None), count(len(X), settings.max_frequencies // 2)
+    best = best_of(everything, tried)
+    if best.gain < max(least, settings.errors * best.error):
         return None
     for bandwidth in finer:
-        trial = _try(X, S, given, best.weights, bandwidth, TRIED)
+        trial = _try(X, S, given, best.weights, bandwidth, tried)
         if trial.gain < best.gain:
             break
         best = trial
-    count = _count(path.num_labelled, USED)
-    drawn = best.bandwidth * draw_frequencies(X, best.weights, count)
-    return Lift(path.rows.mean, path.rows.scale, drawn)
+    used = count(path.num_labelled, settings.max_frequencies)
+    drawn = best.bandwidth * draw_frequencies(X, best.weights, used)
+    return FourierFeatures(path.rows.mean, path.rows.scale, drawn)
 
 
-def least_gain(predicted: float, given: Ints) -> float:
+def least_gain(predicted: float, given: Ints, settings: ScoreSettings) -> float:
     """Share of the labels that must be gained, where that share is predicted.
 
     Under much noise few labels can be predicted at all, and few more are much.
     """
     shares = np.bincount(given) / len(given)
-    return LEAST_GAIN * max(predicted - float(shares @ shares), 0.0)
+    return settings.least_gain * max(predicted - float(shares @ shares), 0.0)
 
 
 class _Trial(NamedTuple):
@@ -136,13 +142,12 @@ class _Trial(NamedTuple):
 
 
 def _try(
-    X: Floats, S: Floats, given: Ints, weights: Floats, bandwidth: float, most: int
+    X: Floats, S: Floats, given: Ints, weights: Floats, bandwidth: float, count: int
 ) -> _Trial:
-    drawn = bandwidth * draw_frequencies(X, weights, _count(len(X), most))
+    drawn = bandwidth * draw_frequencies(X, weights, count)
     # Scores are made so large that ridge leaves them alone.
-    both = np.concatenate(
-        [10.0 / max(float(S.std()), 1e-30) * S, waves(X, drawn)], axis=1
-    )
+    scores = 10.0 / max(float(S.std()), 1e-30) * S
+    both = np.concatenate([scores, cosines_and_sines(X, drawn)], axis=1)
     path = RidgePath(both.astype(np.float32), np.ones(len(X), dtype=bool), owned=True)
     target = np.eye(S.shape[1], dtype=np.float32)[given]
     by_both = path.fit(target, given).scores.argmax(axis=1) == given
@@ -157,7 +162,3 @@ def _column_weights(X: Floats) -> tuple[Floats, Floats]:
     used = deviation > 1e-6 * deviation.max()
     alike = np.where(used, 1.0 / np.where(used, deviation, 1.0), 0.0)
     return used.astype(np.float32), alike
-
-
-def _count(num_rows: int, most: int) -> int:
-    return max(1, min(most, num_rows // ROWS_PER_FREQUENCY))

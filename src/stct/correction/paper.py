@@ -1,4 +1,4 @@
-"""Noisy meta correction (NMC): Eqs. (8), (9), (33), and the three methods.
+"""Noisy meta correction as the paper has it: Eqs. (8), (9), (33), random splits.
 
 Legend: n rows, n_t sub-training rows, n_v validation rows, d columns, C classes.
 H embeddings, Y soft labels, W weights; r = n_v / n is ``val_ratio``, eta ``step_size``,
@@ -7,112 +7,17 @@ delta ``agreement``, beta ``coverage``. ``given`` holds integer labels, -1 for n
 
 from collections.abc import Callable
 from math import ceil, expm1, log
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from stct.numeric import linear
-from stct.numeric.tiles import TILE
+from stct.numeric.probabilities import one_hot
+from stct.correction.result import Correction, LinearModel, Progress
+from stct.noise_model.theorems import is_learnable
+from stct.noise_model.transition import count_transition
 from stct.numeric.types import Floats, Ints
-
-Progress = Callable[[float], None]
-
-
-class Model(Protocol):
-    """Predicts new rows."""
-
-    def probabilities(self, X: Floats) -> Floats:
-        """Pr[clean | x], (n, d) -> (n, C)."""
-
-
-class LinearModel(NamedTuple):
-    """Eq. (7) for new rows, as probabilities."""
-
-    weights: Floats  # (d, C)
-    intercept: Floats  # (C,)
-
-    def probabilities(self, X: Floats) -> Floats:
-        """Pr[clean | x], (n, d) -> (n, C)."""
-        return linear.to_simplex(linear.predict(X, self.weights) + self.intercept)
-
-
-class ConstantModel(NamedTuple):
-    """The same probabilities for every row, when nothing was learnt."""
-
-    shares: Floats  # (C,)
-
-    def probabilities(self, X: Floats) -> Floats:
-        """Pr[clean], (n, d) -> (n, C)."""
-        return np.tile(self.shares, (len(X), 1))
-
-
-class ReorderedModel(NamedTuple):
-    """A model whose class ``order[c]`` is our class c."""
-
-    model: Model
-    order: Ints  # (C,)
-
-    def probabilities(self, X: Floats) -> Floats:
-        """Pr[clean | x], (n, d) -> (n, C)."""
-        return self.model.probabilities(X)[:, self.order]
-
-
-class TopClasses(NamedTuple):
-    """The most probable classes of each row, most probable first, and the given one."""
-
-    probabilities: Floats  # (n, k)
-    classes: NDArray[np.int32]  # (n, k)
-    num_classes: int
-
-    def dense(self) -> Floats:
-        """All classes, (n, C): what was not kept is spread evenly over the others."""
-        n, k = self.probabilities.shape
-        rest = np.maximum(1.0 - self.probabilities.sum(axis=1, keepdims=True), 0.0)
-        Q = np.repeat(rest / (self.num_classes - k), self.num_classes, axis=1)
-        np.put_along_axis(Q, self.classes.astype(np.intp), self.probabilities, axis=1)
-        return np.asarray(Q, dtype=np.float32)
-
-    def sparse(self) -> csr_array:
-        """Give the kept entries only, (n, C)."""
-        n, k = self.probabilities.shape
-        places = self.classes.ravel(), np.arange(0, n * k + 1, k)
-        shape = (n, self.num_classes)
-        return csr_array((self.probabilities.ravel(), *places), shape=shape)
-
-
-class Correction(NamedTuple):
-    """What the features and the given labels together say, by any method."""
-
-    posterior: Any  # (n, C) Pr[clean | x, given], or `TopClasses` of it
-    transition: Floats  # (C, C) T[clean, given]
-    learnable: NDArray[np.bool_]  # (C,) Theorem 1's condition
-    model: Model | None  # for new rows
-    num_rounds: int  # splits, or refits
-    stop: str  # why it ended, see `LabelCorrector.termination_condition_`
-    notes: tuple[str, ...] = ()  # what a person should know of how it was found
-    asked: Floats | None = None  # (C, C) odds of a new label, by given and new one
-    known: float = 0.0  # share of the rows whose class the features surely know
-
-    def reordered(self, order: Ints) -> "Correction":
-        """Give the same with class ``order[c]`` as class c; the posterior is moved."""
-        model = None if self.model is None else ReorderedModel(self.model, order)
-        Q = self.posterior
-        if isinstance(Q, TopClasses):
-            ours = np.argsort(order).astype(np.int32)
-            Q = Q._replace(classes=ours[Q.classes])
-        else:
-            for start in range(0, len(Q), TILE):  # no second copy of n x C
-                Q[start : start + TILE] = Q[start : start + TILE, order]
-        both = np.ix_(order, order)
-        return self._replace(
-            posterior=Q,
-            transition=self.transition[both],
-            learnable=self.learnable[order],
-            model=model,
-            asked=None if self.asked is None else self.asked[both],
-        )
 
 
 class SplitCorrection(NamedTuple):
@@ -218,3 +123,56 @@ def correct_by_splits(
             return SplitCorrection(Y, split, "agreement", times)
         before = after
     return SplitCorrection(Y, max_splits, "coverage", times)
+
+
+class SplitSettings(NamedTuple):
+    """The paper's r, eta, delta and beta."""
+
+    val_ratio: float = 0.5
+    step_size: float = 0.2
+    agreement: float = 0.998
+    coverage: float = 0.9999
+
+
+def correct_by_random_splits(
+    H: Floats,
+    given: Ints,
+    num_classes: int,
+    locked: NDArray[np.bool_],
+    settings: SplitSettings,
+    generator: np.random.Generator,
+    progress: Progress,
+    *,
+    to_the_letter: bool,
+) -> Correction:
+    """Correct noisy labels (n,) from embeddings (n, d) by Algorithm 1's inner loop.
+
+    Eq. (9) if ``to_the_letter``, else the step to the minimum-norm minimiser.
+    """
+    H = np.asarray(H[0 : len(H)])  # random splits need all rows at hand
+    known = np.flatnonzero(given >= 0)
+    count = num_splits if to_the_letter else num_splits_to_cover
+    dtype = np.result_type(H.dtype, np.float32)
+    mean = H[known].mean(axis=0, dtype=np.float64)
+    centred = linear.add_constant((H - mean).astype(dtype))  # (n, d + 1)
+    splits = correct_by_splits(
+        centred[known],
+        one_hot(given[known], num_classes).astype(dtype),
+        step=correct_step if to_the_letter else move_to_minimiser,
+        val_ratio=settings.val_ratio,
+        step_size=settings.step_size,
+        agreement=settings.agreement,
+        max_splits=count(len(known), settings.val_ratio, settings.coverage),
+        movable=~locked[known],
+        # A stream of its own: noise made with the same seed must not meet its own draws
+        # again as the first split.
+        generator=generator.spawn(1)[0],
+        progress=progress,
+    )
+    W = linear.fit(centred[known], splits.labels)  # (d + 1, C)
+    Y = linear.predict(centred, W)
+    Y[known] = splits.labels
+    Q = linear.to_simplex(Y)
+    T = count_transition(Q, given)
+    model = LinearModel(W[:-1], W[-1] - mean @ W[:-1])
+    return Correction(Q, T, is_learnable(T), model, splits.num_splits, splits.stop)

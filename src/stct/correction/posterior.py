@@ -1,119 +1,112 @@
-"""What each row's label should be, given all that was learnt of it and the annotator.
+"""What each row's label should be, given its features, its label and the noise model.
 
-Legend: n rows, C classes; P = Pr[clean | x], T[clean, given], Q = Pr[clean | x, given].
+Legend: n rows, m sampled rows, C classes; P = Pr[clean | x], T[clean, given],
+Q = Pr[clean | x, given].
 """
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stct.correction import instance_noise
-from stct.correction.given_labels import Labels, some_rows
-from stct.correction.score_fit import FREE_INTERCEPT, beside, highest
-from stct.noise_model.transition import count_given, posterior
-from stct.numeric.engine import RowValues, spread_rows
-from stct.numeric.probabilities import known_beyond_chance, one_hot, softmax
+from stct.correction.given_labels import Labels
+from stct.correction.instance_noise import (
+    ambiguity_share,
+    ambiguous,
+    class_average_transition,
+    instance_posterior,
+    sharpening,
+)
+from stct.correction.result import MANY, TOP, AccuracyRange, TopClasses, keep_top
+from stct.correction.scores import take
+from stct.correction.settings import NoiseSettings, ResidualSettings
+from stct.noise_model.likelihood import ScaledLogits
+from stct.numeric.engine import RowValues
+from stct.numeric.probabilities import one_hot, softmax
 from stct.numeric.types import Floats, Ints
 
-SHARPNESS_ERROR = 0.2  # that log-odds are expected to have, relative
-FREE, FREE_STEPS = 1.0, 20  # precision and steps of log-odds that may turn as they like
-FREE_ROWS, FREE_ROWS_PER_WEIGHT = 2**14, 64  # more tell no more about these
+class Posterior(NamedTuple):
+    """What the given labels are worth, row by row."""
+
+    probabilities: Any  # (n, C), or `TopClasses`
+    transition: Floats  # (C, C), on the average of a class's rows
+    sharpness: float  # of the logits
+    accuracy: AccuracyRange
 
 
-class Judgement(NamedTuple):
-    """What the annotator's labels are worth, row by row."""
+class NoiseModel(NamedTuple):
+    """Everything that turns logits into a posterior."""
 
-    posterior: Any  # (n, C), with the engine
+    sharpness: float
     transition: Floats  # (C, C)
-    sharpness: float  # of P
-    known: float  # share of the rows whose class the features know, beyond chance
+    share: float  # ambiguity share
+    most_of_right: float
+
+    def posterior(self, logits: Floats, given: Ints) -> Floats:
+        """Pr[clean | x, given] of some rows, (n, C)."""
+        P = softmax(np.float32(self.sharpness) * logits)
+        clean = P
+        if self.share > 0.0:
+            sharper = np.float32(self.sharpness * sharpening(self.share))
+            clean = softmax(sharper * logits)
+        m = ambiguous(self.transition, self.share, self.most_of_right)
+        return instance_posterior(clean, P, self.transition, m, given)
 
 
-def judge(
-    logits: RowValues, T: Floats, labels: Labels, least: float = 0.0
-) -> Judgement:
-    """Posterior of the clean class, with allowance for annotators who err on hard rows.
+def final_posterior(
+    logits: RowValues,
+    T: Floats,
+    labels: Labels,
+    index: Ints,
+    residual: ResidualSettings,
+    noise: NoiseSettings,
+) -> Posterior:
+    """Sharpen the logits, estimate the ambiguity share, and apply Bayes' rule to all.
 
-    The logits are sharpened or softened first, to the likelihood of the given labels
-    and a prior: the last steps that made them were few.
+    The steps that made the logits were few, so their sharpness is fitted once more,
+    with a prior. Rows ``index`` say how sharp, and how much is ambiguous.
     """
-    engine, n = labels.engine, len(labels.given)
-    index = some_rows(n)
-    sample, some_logits = labels.some(index), engine.take(logits, index)
-    model = sample.model(some_logits)
-    identity = np.eye(labels.num_classes)
-
-    @cache
-    def likelihood(step: int) -> float:
-        factor = 2.0 ** (step / 4)
-        against = 0.5 * float(np.log(factor) / SHARPNESS_ERROR) ** 2
-        rows = model.log_likelihood(factor * identity, T)
-        return float(rows.sum(dtype=np.float64)) - against
-
-    step = beside(likelihood, highest(likelihood, start=0, limit=8))
-    sharpness = 2.0 ** (step / 4)
-    given, locked = engine.keep(labels.given), engine.keep(labels.locked)
-
-    def look(rows: slice, sharpness: float) -> Floats:
-        return softmax(np.float32(sharpness) * logits[rows])
-
-    def confusion(rows: slice) -> tuple[Floats, ...]:
-        P = look(rows, sharpness)
-        Q = _certain(posterior(P, T, given[rows]), given[rows], locked[rows])
-        largest = P.max(axis=1).sum(dtype=np.float64)
-        counts = count_given(Q, given[rows])
-        return Q.T @ P, Q.sum(axis=0, dtype=np.float64), counts, largest
-
-    joint, total, counts, largest = engine.sum(confusion, n, wide=False)
-    K = instance_noise.mean_confusion(joint, total)
-    share = 0.0
-    if instance_noise.error_trend(counts, K).least > 0.0:
-        trend = trend_of_free_log_odds(some_logits, T, sample)
-        share = instance_noise.guessed_share(trend, counts, K)
-    share = instance_noise.up_to_quality(share, T, K, counts.sum(axis=1), least)
-    sharper = sharpness * instance_noise.sharpening(share)
+    engine, n, C = labels.engine, len(labels.given), labels.num_classes
+    sample, some = labels.some(index), take(engine, logits, index)
+    likelihood = ScaledLogits([some], sample.codes(), sample.engine)
+    sharpness, _ = likelihood.fit_sharpness(
+        1.0, T, diagonal=False, precision=residual.sharpness_precision
+    )
+    free = ~sample.locked
+    P = softmax(np.float32(sharpness) * some[free])
+    shares, K = ambiguity_share(P, T, sample.given[free], noise)
+    models = [NoiseModel(sharpness, T, m, noise.most_of_right) for m in shares]
+    accuracy = accuracy_range(models, some, sample)
+    model = models[1]
+    given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
 
     def decide(rows: slice) -> Floats:
-        said, P = given[rows], look(rows, sharpness)
-        if share > 0.0:
-            clean = look(rows, sharper)
-            Q = instance_noise.posterior_of_guesses(clean, P, T, share, said)
-        else:
-            Q = posterior(P, T, said)
-        return _certain(Q, said, locked[rows])
+        label, fixed = given[rows], locked[rows]
+        Q = model.posterior(np.asarray(logits[rows], np.float32), label)
+        Q[fixed] = one_hot(label[fixed], C)
+        return Q if C <= MANY else keep_top(Q, label)
 
-    average = instance_noise.blame_annotator(T, K, share)
-    known = known_beyond_chance(float(largest) / n, labels.num_classes)
-    return Judgement(engine.rows(decide, n), average, sharper, known)
+    Q = engine.take(engine.rows(decide, n), None)
+    if C > MANY:
+        Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
+    m = ambiguous(T, model.share, noise.most_of_right)
+    average = class_average_transition(T, K, m)
+    return Posterior(Q, average, sharpness * sharpening(model.share), accuracy)
 
 
-def trend_of_free_log_odds(
-    logits: Floats, T: Floats, labels: Labels
-) -> instance_noise.Trend:
-    """Trend of T with the confusion once log-odds (n, C) may turn as they like.
+def accuracy_range(
+    models: list[NoiseModel], logits: Floats, labels: Labels
+) -> AccuracyRange:
+    """How far estimates of the share of right labels move over the ambiguity shares.
 
-    Log-odds of a wrong shape are too sure of some pairs of classes. What was given
-    there looks like a trend, too, but goes away when they are fitted freely; what
-    people do not see clearly stays.
+    The labels are those of the middle model; each model says how probable they are.
     """
-    C = labels.num_classes
-    count = max(FREE_ROWS, FREE_ROWS_PER_WEIGHT * C * C)
-    some = spread_rows(len(logits), count)
-    logits, labels = logits[some], labels.some(some)
-    centred = logits - logits.mean(axis=1, keepdims=True)
-    U = np.concatenate([np.ones_like(centred[:, :1]), centred], axis=1)
-    start = np.concatenate([np.zeros((1, C)), np.eye(C)])
-    precision = np.append(FREE_INTERCEPT, np.full(C, FREE))
-    model = labels.model(U)
-    W, _ = model.fit(start, T, precision=precision, max_steps=FREE_STEPS)
-    P, Q = (np.asarray(values[0 : len(U)]) for values in model.posterior(W, T))
-    K = instance_noise.mean_confusion(Q.T @ P, Q.sum(axis=0, dtype=np.float64))
-    return instance_noise.error_trend(count_given(Q, labels.given), K)
-
-
-def _certain(Q: Floats, given: Ints, locked: NDArray[np.bool_]) -> Floats:
-    """Posterior of a tile, certain where a row is locked."""
-    Q[locked] = one_hot(given[locked], Q.shape[1])
-    return Q
+    given, rows = labels.given, np.arange(len(logits))
+    Qs = [model.posterior(logits, given) for model in models]
+    for Q in Qs:
+        Q[labels.locked] = one_hot(given[labels.locked], Q.shape[1])
+    best = Qs[1].argmax(axis=1)
+    before, after = ([float(Q[rows, c].mean()) for Q in Qs] for c in (given, best))
+    return AccuracyRange(
+        (min(before) - before[1], max(before) - before[1]),
+        (min(after) - after[1], max(after) - after[1]),
+    )

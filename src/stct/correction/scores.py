@@ -1,7 +1,7 @@
-"""Leave-one-out scores of every class for every row: ridge, closed-form.
+"""Leave-one-out scores of every class for every row: ridge regression, closed form.
 
 The given labels are the targets, so a row's score is what all other rows say of it.
-Legend: n rows, t witnesses, d columns, C classes; S scores (n, C).
+Legend: n rows, t rows of a tile, d columns, C classes; S scores (n, C).
 """
 
 from collections.abc import Callable
@@ -9,93 +9,99 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stct.correction.fourier_features import SAMPLE as LIFT_ROWS
-from stct.correction.fourier_features import Lift, choose_lift, least_gain
+from stct.correction.fourier_features import (
+    FourierFeatures,
+    choose_fourier_features,
+    least_gain,
+)
 from stct.correction.given_labels import Labels
+from stct.correction.settings import ScoreSettings
 from stct.numeric.engine import Computed, Engine, RowValues, light_rows, spread_rows
-from stct.numeric.hat_matrix import Axes
 from stct.numeric.probabilities import one_hot
 from stct.numeric.ridge import RidgeFit, RidgePath
 from stct.numeric.types import Floats, Ints
 
-MAX_WITNESSES = 2**14  # rows that say how good features and labels are
 
-
-class Scored(NamedTuple):
+class Scores(NamedTuple):
     """Leave-one-out scores of all rows, and what they were made from."""
 
     path: RidgePath
     ridge: RidgeFit
-    agreed: float  # share of rows whose best score is at the given label
-    lift: Lift | None  # that made more columns
-    witnesses: "Witnesses"
+    fourier: FourierFeatures | None  # that made more columns
 
 
-class Witnesses(NamedTuple):
-    """Some rows that have a label, and the axes of all rows."""
+def leave_one_out_scores(
+    H: RowValues,
+    labels: Labels,
+    settings: ScoreSettings,
+    progress: Callable[[float], None],
+    *,
+    owned: bool,
+) -> Scores | None:
+    """Fit ridge to the given labels, on more columns if that predicts them better.
 
-    rows: Floats  # (t, d), centred
-    given: Ints  # (t,)
-    axes: Axes
-
-
-def score(
-    H: RowValues, labels: Labels, progress: Callable[[float], None], *, owned: bool
-) -> Scored | None:
-    """Fit ridge to the given labels, on more columns if that predicts them better."""
-    engine, n = labels.engine, len(labels.given)
+    None if all columns are constant, or if the scores agree with the given labels no
+    better than by chance. ``owned`` lets H be overwritten.
+    """
+    engine, n, C = labels.engine, len(labels.given), labels.num_classes
     labelled = labels.given >= 0
     if isinstance(H, np.ndarray):
         H = engine.keep(H)
-    owned = owned and isinstance(H, np.ndarray)
+        owned = owned and isinstance(H, np.ndarray)
+    else:
+        owned = False
     path = RidgePath(H, labelled, engine=engine, owned=owned)
     if len(path.axes.values) == 0:
         return None
     progress(0.2)
     given = engine.keep(labels.given)
-    C = labels.num_classes
     Y = light_rows(engine, lambda rows: one_hot(given[rows], C), (n, C))
-    ridge = path.fit(Y, given)
-    agreed = agreement(ridge.scores, given, engine)
+    keep = is_kept(n, C)
+    ridge = path.fit(Y, given, keep_scores=keep)
     progress(0.3)
+    found = Scores(path, ridge, None)
     known = np.flatnonzero(labelled)  # there may be few of them among many rows
-    some = known[spread_rows(len(known), MAX_WITNESSES)]
-    rows = path.rows
-    X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
-    witnesses = Witnesses(X, labels.given[some], path.axes)
-    few = slice(None, None, -(-len(some) // LIFT_ROWS))
-    S = engine.take(ridge.scores, some[few])
-    lift = choose_lift(X[few], S, labels.given[some[few]], path)
-    if lift is not None:
-        lifted = RidgePath(lift.rows(rows, engine), labelled, engine=engine)
-        again = lifted.fit(Y, given)
-        agrees = agreement(again.scores, given, engine)
-        of_labelled = n / path.num_labelled
-        least = least_gain(agreed * of_labelled, labels.given[labelled])
-        if (agrees - agreed) * of_labelled > least:
-            return Scored(lifted, again, agrees, lift, witnesses)
-    return Scored(path, ridge, agreed, None, witnesses)
+    some = known[spread_rows(len(known), settings.deciding_rows)]
+    S, said = engine.take(ridge.scores, some), labels.given[some]
+    if settings.fourier:
+        rows = path.rows
+        X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
+        fourier = choose_fourier_features(X, S, said, path, settings)
+        if fourier is not None:
+            wider = RidgePath(fourier.rows(rows, engine), labelled, engine=engine)
+            again = wider.fit(Y, given, keep_scores=keep)
+            S_again = engine.take(again.scores, some)
+            before, after = (agreement(s, said) for s in (S, S_again))
+            if after - before > least_gain(before, said, settings):
+                found, S = Scores(wider, again, fourier), S_again
+    if agreement_beyond_chance(S.argmax(axis=1), said, C) <= settings.learnt_errors:
+        return None
+    return found
 
 
-def agreement(S: RowValues, given: RowValues, engine: Engine) -> float:
+def is_kept(num_rows: int, num_classes: int) -> bool:
+    """Tell whether there is memory for values of all rows and classes."""
+    return num_rows * num_classes <= MAX_KEPT
+
+
+MAX_KEPT = 2**25
+
+
+def agreement(S: Floats, given: Ints) -> float:
     """Share of rows whose best score is at the given label."""
-
-    def same(rows: slice) -> tuple[int]:
-        return (int((S[rows].argmax(axis=1) == given[rows]).sum()),)
-
-    n = S.shape[0]
-    return float(engine.sum(same, n, wide=False)[0]) / n
+    return float(np.mean(S.argmax(axis=1) == given))
 
 
-def agrees_more(
-    new: RowValues, old: RowValues, given: RowValues, engine: Engine, errors: float
-) -> bool:
-    """Tell whether new scores agree more, by standard errors of the difference."""
+def agreement_beyond_chance(predicted: Ints, given: Ints, num_classes: int) -> float:
+    """Agreement beyond that of independent labels, in standard errors."""
+    n = len(given)
+    p, q = (np.bincount(v, minlength=num_classes) / n for v in (predicted, given))
+    chance = float(p @ q)
+    agreed = float(np.mean(predicted == given))
+    error = np.sqrt(max(chance * (1.0 - chance), 1e-12) / n)
+    return (agreed - chance) / float(error)
 
-    def moved(rows: slice) -> tuple[int, int]:
-        ours = new[rows].argmax(axis=1) == given[rows]
-        theirs = old[rows].argmax(axis=1) == given[rows]
-        return int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
 
-    won, lost = engine.sum(moved, new.shape[0], wide=False)
-    return bool(won - lost > errors * np.sqrt(won + lost))
+def take(engine: Engine, values: RowValues, index: Ints) -> Floats:
+    """Bring values of some rows into this process, float32."""
+    return np.asarray(engine.take(values, index), dtype=np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.checks import check_classes
-from stct.correction.paper import Progress
+from stct.correction.result import Progress
 from stct.data.columns import (
     as_targets,
     is_missing,

@@ -1,85 +1,67 @@
-"""Softmax regression seen through an annotator: features and T explain the labels.
+"""The noisy-label likelihood: softmax regression and T explain the given labels.
 
-The clean class follows P = softmax(offset + x W), the given label follows its row of T.
-Both are fitted together, by the likelihood of the labels that were given,
-``sum_i log (P_i T)[given_i]``, with a Gaussian prior on W and pseudo-rows on T. No
-clean label appears anywhere. Legend: n rows, k columns, C classes, t rows of a tile.
+The clean class follows P = softmax(offset + x W), the given label its row of T. The
+log-likelihood of the given labels is ``sum_i log (P_i T)[given_i]``. No clean label
+appears anywhere. Legend: n rows, k columns, C classes, t rows of a tile, p parts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from stct.noise_model.likelihood_tile import Runs, Seen, find_runs
-from stct.noise_model.optimiser import descend, information
-from stct.noise_model.transition import posterior
+from stct.noise_model.likelihood_tile import LabelCodes
+from stct.noise_model.optimiser import minimise
 from stct.numeric.centring import Tile
-from stct.numeric.engine import ALL, Engine, Index, Local, RowValues
-from stct.numeric.probabilities import one_hot, softmax
+from stct.numeric.engine import ALL, Engine, Index, RowValues, read_some
 from stct.numeric.tiles import some_of
-from stct.numeric.types import Floats, Ints
+from stct.numeric.types import Floats
 
 WIDE = 64  # columns from which threads pay
-MOST_PARAMETERS = 512  # whose curvature is worth knowing
-INFORMATIVE_ROWS = 4096  # that tell it
+FARTHEST = 8.0  # that a logarithm may move in one fit
 
 
 class Sums(NamedTuple):
     """What one pass over all rows gives."""
 
     log_likelihood: float
-    gradient: Floats  # (k, C) of the log-likelihood in W
+    gradient: Floats  # of the log-likelihood in W (k, C), or in the scales (p,)
     counts: Floats  # (C, C) expected rows of each clean and given class
 
 
-class ForwardModel:
-    """Fixed features and labels; any W and T can be tried on them.
+class LinearLogits:
+    """Likelihood of the labels for logits offset + U W, and its maximum in W.
 
     Parameters
     ----------
     U : array of shape (n, k)
         Features, read as ``U[i:j]``.
-    given : ndarray of shape (n,)
-        Labels, -1 for none.
-    locked : ndarray of bool, shape (n,)
-        Rows whose label is certain: they teach W, and say nothing of T.
-    offset : ndarray of shape (n, C), optional
+    labels : LabelCodes
+    engine : Engine
+    offset : array of shape (n, C), optional
         Logits to add.
     stride : int
-        Let one row of so many teach W; T is then not for learning.
+        Let one row of so many teach W.
     """
 
     def __init__(
         self,
         U: RowValues,
-        given: Ints,
-        locked: NDArray[np.bool_],
-        num_classes: int,
+        labels: LabelCodes,
+        engine: Engine,
         *,
         offset: RowValues | None = None,
-        engine: Engine | None = None,
         stride: int = 1,
     ) -> None:
-        self._engine: Engine = engine or Local()
-        self._U = U
-        self._offset = offset
-        self._num_rows = len(given)
-        self._stride = stride
+        self._U, self._labels, self._engine = U, labels, engine
+        self._offset, self._stride = offset, stride
         # Passes over few columns are too short for threads to share the interpreter.
         self._wide = U.shape[1] >= WIDE
-        self.num_classes = num_classes
-        self.num_free = int(((given >= 0) & ~locked).sum())
-        # Given class; C: no label; C + 1 + class: locked.
-        said = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
-        self._said = self._engine.keep(said.astype(np.int32))
-        self._runs: dict[tuple[int, bool], tuple[Ints | None, Runs]] = {}  # of a tile
-        self._learnt: dict[tuple[bytes, bool], Floats] = {}  # where it was asked
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what a worker has no use for."""
-        return {**self.__dict__, "_engine": None, "_runs": {}, "_learnt": {}}
+        return {**self.__dict__, "_engine": None}
 
     def fit(
         self,
@@ -88,178 +70,181 @@ class ForwardModel:
         *,
         precision: Floats,
         basis: Floats | None = None,
-        pseudo_rows: Floats | None = None,
+        curvature: Floats | None = None,
         max_steps: int,
         tolerance: float = 1e-5,
-    ) -> tuple[Floats, Floats]:
-        """Climb the likelihood from W, the mean of its prior, and from T.
+    ) -> Floats:
+        """Climb the posterior density of W from the mean of its prior; T is fixed.
 
         Parameters
         ----------
+        W : ndarray of shape (k, C)
+            Mean of the prior, where the climb begins.
         precision : ndarray of shape (k,) or (r,)
             Of the prior on the step from W, in the coordinates of ``basis``.
         basis : ndarray of shape (k, r), optional
-            Move W inside its columns only, in which the curvature is about 1.
-        pseudo_rows : ndarray of shape (C, C), optional
-            Rows that T has seen already. None leaves T as it is.
+            Move W inside its columns only.
+        curvature : ndarray of shape (k,) or (r,), optional
+            About that of the negative log density for each row of weights.
         tolerance : float
             Stop when a step gains less log-likelihood per row.
         """
-        C = self.num_classes
+        C, scale = self._labels.num_classes, 1.0 / max(self._labels.num_free, 1)
+        scale *= self._stride
         penalty = np.asarray(precision, dtype=np.float64)[:, None]
-        size = len(penalty) * C
-        scale = self._stride / max(self.num_free, 1)
 
-        def unpack(theta: Floats) -> tuple[Floats, Floats, Floats]:
-            step = theta[:size].reshape(-1, C)
-            moved = W + (step if basis is None else basis @ step)
-            if pseudo_rows is None:
-                return step, moved, T
-            log_T = theta[size:].reshape(C, C)
-            rows = np.exp(log_T - log_T.max(axis=1, keepdims=True))
-            rows = rows / rows.sum(axis=1, keepdims=True)
-            return step, moved, np.maximum(rows, 1e-12)
+        def moved(theta: Floats) -> tuple[Floats, Floats]:
+            step = theta.reshape(-1, C)
+            return step, W + (step if basis is None else basis @ step)
 
         def objective(theta: Floats) -> tuple[float, Floats]:
-            step, moved, rows = unpack(theta)
-            sums = self.sums(moved, rows, count=pseudo_rows is not None)
+            step, weights = moved(theta)
+            sums = self.sums(weights, T)
             value = 0.5 * float((penalty * step**2).sum()) - sums.log_likelihood
             slope = sums.gradient if basis is None else basis.T @ sums.gradient
-            gradient = (penalty * step - slope).ravel()
-            if pseudo_rows is not None:
-                total = sums.counts + pseudo_rows
-                value -= float((pseudo_rows * np.log(rows)).sum())
-                slope_T = total.sum(axis=1, keepdims=True) * rows - total
-                gradient = np.concatenate([gradient, slope_T.ravel()])
-            return value * scale, gradient * scale
+            return value * scale, (penalty * step - slope).ravel() * scale
 
-        start, prior = np.zeros(size), np.repeat(penalty, C)
-        if pseudo_rows is not None:
-            start = np.concatenate([start, np.log(np.maximum(T, 1e-6)).ravel()])
-            rows_of_T = pseudo_rows.sum(axis=1, keepdims=True) * T
-            prior = np.concatenate([prior, rows_of_T.ravel()])
-        curvature: Floats | None = None
-        if basis is not None:
-            curvature = np.full(size, scale)
-        elif len(start) <= MOST_PARAMETERS:
-            learnt = self._information(W, T, of_T=pseudo_rows is not None)
-            curvature = scale * (learnt + np.diag(prior))
-        best = descend(
-            objective, start, curvature, max_steps=max_steps, tolerance=tolerance
+        diagonal = None
+        if curvature is not None:
+            diagonal = scale * np.repeat(curvature, C)
+        best = minimise(
+            objective,
+            np.zeros(len(penalty) * C),
+            diagonal,
+            max_steps=max_steps,
+            tolerance=tolerance,
         )
-        return unpack(best)[1:]
+        return moved(best)[1]
 
-    def _information(self, W: Floats, T: Floats, *, of_T: bool) -> Floats:
-        """Information of W, and of log T if asked, from some rows."""
-        C, n = self.num_classes, self._num_rows
-        where = W.tobytes() + T.tobytes(), of_T
-        if where in self._learnt:  # by a fit with another prior
-            return self._learnt[where]
-        U = np.asarray(self._U[0:n])
-        # Low digits draw the rows: the same ones, in whatever order they came.
-        some = np.flatnonzero(np.abs(U[:, -1]) * 4096.0 % 1.0 < INFORMATIVE_ROWS / n)
-        U, said = U[some], self._said[some]
-        P = softmax(np.asarray(U @ W, dtype=np.float32))
-        given = np.where(said < C, said, -1)
-        Q = posterior(P, T, given)
-        locked = said > C
-        Q[locked] = one_hot(said[locked] - C - 1, C)
-        found = information(U, P, Q, given, T if of_T else None)
-        found *= n / max(len(some), 1)
-        self._learnt[where] = found
-        return found
+    def sums(self, W: Floats, T: Floats) -> Sums:
+        """One pass over the rows that teach; counts are left out."""
+        stride, labels = self._stride, self._labels
+        weights, table = _working(W), labels.table(T)
 
-    def sums(
-        self, W: Floats, T: Floats, *, count: bool = True, locked: bool = True
-    ) -> Sums:
-        """One pass over rows that teach, locked ones among them or not."""
-        C, stride = self.num_classes, self._stride
-        weights, said = _working(W), self._said_table(T)
-        if not locked:
-            said[C + 1 :] = 1.0  # as good as no label
-
-        def tile(rows: slice) -> tuple[float, Floats, Floats]:
+        def tile(rows: slice) -> tuple[float, Floats]:
             some = some_of(rows, stride)
             U = Tile(self._U, rows, some)
-            seen = self._explain(U, weights, said, rows, some)
-            counts = seen.counts(C) if count else np.zeros((C, C))
-            return seen.log_likelihood(), U.weighted_sum(seen.pull()), counts
+            here = labels.explain(self._logits(U, weights, rows, some), table, rows, some)
+            return here.log_likelihood(), U.weighted_sum(here.gradient())
 
-        total = self._engine.sum(tile, self._num_rows, wide=self._wide)
-        return Sums(float(total[0]), total[1].T, total[2])
-
-    def log_likelihood(self, W: Floats, T: Floats) -> Floats:
-        """Log-likelihood of each row's label, (n,)."""
-        weights, said = _working(W), self._said_table(T)
-
-        def tile(rows: slice) -> Floats:
-            seen = self._explain(Tile(self._U, rows), weights, said, rows)
-            return seen.in_row_order(seen.row_log_likelihood())
-
-        return self._engine.take(self._engine.rows(tile, self._num_rows), None)
+        total = self._engine.sum(tile, labels.num_rows, wide=self._wide)
+        return Sums(float(total[0]), total[1].T, np.empty((0, 0)))
 
     def logits(self, W: Floats) -> Callable[[slice], Floats]:
         """Offset + U W of a tile, (t, C) float32."""
         weights = _working(W)
 
         def tile(rows: slice) -> Floats:
-            return self._logits(Tile(self._U, rows), weights, rows).T
+            return self._logits(Tile(self._U, rows), weights, rows, ALL).T
 
         return tile
 
-    def posterior(self, W: Floats, T: Floats) -> tuple[Any, Any]:
-        """P = Pr[clean | x] and Q = Pr[clean | x, given], both (n, C) float32."""
-        weights, said = _working(W), self._said_table(T)
-
-        def features_only(rows: slice) -> Floats:
-            seen = self._explain(Tile(self._U, rows), weights, said, rows)
-            return seen.in_row_order(seen.E / seen.norm).T
-
-        def with_labels(rows: slice) -> Floats:
-            return self._explain(Tile(self._U, rows), weights, said, rows).posterior().T
-
-        return tuple(
-            self._engine.rows(tile, self._num_rows)
-            for tile in (features_only, with_labels)
-        )
-
-    def _said_table(self, T: Floats) -> Floats:
-        """Pr[said | clean] beside a one, (2 C + 1, C, 2): given, no label, locked."""
-        C = self.num_classes
-        table = np.concatenate([T.T, np.ones((1, C)), np.eye(C)])
-        return np.stack([table, np.ones_like(table)], axis=2).astype(np.float32)
-
-    def _logits(
-        self, U: Tile, weights: Floats, rows: slice, some: Index = ALL
-    ) -> Floats:
+    def _logits(self, U: Tile, weights: Floats, rows: slice, some: Index) -> Floats:
         """Logits of one tile, (C, t) float32."""
         if self._offset is None:
             return U.times(weights)
-        offset: Floats = self._offset[rows][some].T
+        offset = np.asarray(read_some(self._offset, rows, some), np.float32).T
         if not weights.any():  # where a fit begins
             return offset.copy()
         logits = U.times(weights)
         logits += offset
         return logits
 
-    def _explain(
-        self, U: Tile, weights: Floats, said: Floats, rows: slice, some: Index = ALL
-    ) -> "Seen":
-        """Softmax and likelihood of one tile."""
-        E = self._logits(U, weights, rows, some)
-        E -= E.max(axis=0)
-        np.exp(E, out=E)
-        which = rows.start, isinstance(some, slice)
-        if which not in self._runs:
-            self._runs[which] = find_runs(self._said[rows][some])
-        order, runs = self._runs[which]
-        if order is not None:
-            E = E[:, order]
-        totals = np.empty((2, E.shape[1]), np.float32)
-        for value, run in runs:
-            np.matmul(said[value].T, E[:, run], out=totals[:, run])
-        np.maximum(totals, np.float32(1e-30), out=totals)
-        return Seen(E, totals[0], totals[1], said, order, runs)
+
+class ScaledLogits:
+    """Likelihood of the labels for a sum of logits, each times one scale.
+
+    Parameters
+    ----------
+    parts : sequence of array of shape (n, C)
+    labels : LabelCodes
+    engine : Engine
+    """
+
+    def __init__(
+        self, parts: Sequence[RowValues], labels: LabelCodes, engine: Engine
+    ) -> None:
+        self._parts, self.labels, self._engine = parts, labels, engine
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what a worker has no use for."""
+        return {**self.__dict__, "_engine": None}
+
+    def sums(self, scales: Floats, T: Floats, *, locked: bool = False) -> Sums:
+        """One pass over all rows; locked ones say nothing unless asked to."""
+        labels, factors = self.labels, np.asarray(scales, dtype=np.float32)
+        table = labels.table(T, locked=locked)
+
+        def tile(rows: slice) -> tuple[float, Floats, Floats]:
+            parts = [part[rows].T for part in self._parts]
+            logits = factors[0] * parts[0]
+            for factor, part in zip(factors[1:], parts[1:], strict=True):
+                logits += factor * part
+            here = labels.explain(np.ascontiguousarray(logits), table, rows, ALL)
+            slope = here.gradient()
+            slopes = np.array([float(np.vdot(slope, part)) for part in parts])
+            return here.log_likelihood(), slopes, here.counts(labels.num_classes)
+
+        total = self._engine.sum(tile, labels.num_rows, wide=False)
+        return Sums(float(total[0]), total[1], total[2])
+
+    def fit_scales(self, start: Floats, T: Floats) -> Floats:
+        """Scales of 0 or more that make the labels most likely; T is fixed, (p,)."""
+        n = max(self.labels.num_free, 1)
+
+        def objective(scales: Floats) -> tuple[float, Floats]:
+            sums = self.sums(scales, T)
+            return -sums.log_likelihood / n, -sums.gradient / n
+
+        return _minimise_bounded(objective, start, [(0.0, None)] * len(start))
+
+    def fit_sharpness(
+        self, sharpness: float, T: Floats, *, diagonal: bool, precision: float = 0.0
+    ) -> tuple[float, Floats]:
+        """Fit the scale of a single part, and how sure T is, both at once.
+
+        They trade against each other: soft log-odds and few errors explain the labels
+        almost as well as sharp log-odds and many errors. In turn they would creep.
+
+        Parameters
+        ----------
+        diagonal : bool
+            Multiply T's diagonal by one factor; rows sum to 1 again.
+        precision : float
+            Of a Gaussian prior on the logarithm of the sharpness around its start.
+        """
+        n, eye = max(self.labels.num_free, 1), np.eye(len(T))
+
+        def unpack(theta: Floats) -> tuple[float, Floats]:
+            rows = T * np.exp(theta[1] * eye) if diagonal else T
+            rows = rows / rows.sum(axis=1, keepdims=True)
+            return sharpness * float(np.exp(theta[0])), rows
+
+        def objective(theta: Floats) -> tuple[float, Floats]:
+            scale, rows = unpack(theta)
+            sums = self.sums(np.array([scale]), rows)
+            expected = sums.counts.sum(axis=1) @ np.diagonal(rows)
+            slopes = [scale * float(sums.gradient[0]) - precision * theta[0]]
+            if diagonal:
+                slopes.append(float(np.trace(sums.counts) - expected))
+            value = sums.log_likelihood - 0.5 * precision * theta[0] ** 2
+            return -value / n, -np.array(slopes) / n
+
+        start = np.zeros(2 if diagonal else 1)
+        bounds = [(-FARTHEST, FARTHEST)] * len(start)
+        return unpack(_minimise_bounded(objective, start, bounds))
+
+
+def _minimise_bounded(
+    objective: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    bounds: list[tuple[float, float | None]],
+) -> Floats:
+    options = {"maxiter": 60, "ftol": 1e-10, "gtol": 1e-6}
+    best = minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    )
+    return np.asarray(best.x)
 
 
 def _working(W: Floats) -> Floats:

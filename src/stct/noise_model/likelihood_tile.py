@@ -1,86 +1,135 @@
-"""Some rows seen through an annotator: softmax, likelihood and posterior of a tile.
+"""The noisy-label likelihood of one tile of rows.
 
 Arrays are class-major (C, t): sums over few classes are then sums of long vectors.
-Legend: t rows of a tile, C classes; P = Pr[clean | x], Q = Pr[clean | x, given].
+Legend: t rows of a tile, C classes; P = Pr[clean | x], T[clean, given],
+Q = Pr[clean | x, given].
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from stct.numeric.engine import Engine, Index
 from stct.numeric.types import Floats, Ints
 
-Runs = list[tuple[int, slice]]  # what was said, and where
+Runs = list[tuple[int, slice]]  # label code, and the rows that have it
 
 
-class Seen(NamedTuple):
-    """One tile through the annotator; rows that were said the same stand together.
+class LabelCodes:
+    """Given labels of all rows as codes, and the likelihood of any tile of them.
 
-    P = E / norm and Q = E Pr[said | clean] / explained, so that nothing but E has to be
+    The code is the given class; C where there is no label; C + 1 + class where the
+    label is locked, that is certain.
+    """
+
+    def __init__(
+        self,
+        given: Ints,
+        locked: NDArray[np.bool_],
+        num_classes: int,
+        engine: Engine,
+    ) -> None:
+        code = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
+        self.codes: Any = engine.keep(code.astype(np.int32))
+        self.num_rows = len(given)
+        self.num_classes = num_classes
+        self.num_free = int(((given >= 0) & ~locked).sum())
+        self._runs: dict[tuple[int, bool], tuple[Ints | None, Runs]] = {}  # of a tile
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what a worker has no use for."""
+        return {**self.__dict__, "_runs": {}}
+
+    def table(self, T: Floats, *, locked: bool = True) -> Floats:
+        """Pr[code | clean] beside a one, (2 C + 1, C, 2).
+
+        Locked rows say nothing if not ``locked``.
+        """
+        C = self.num_classes
+        certain = np.eye(C) if locked else np.ones((C, C))
+        table = np.concatenate([T.T, np.ones((1, C)), certain])
+        return np.stack([table, np.ones_like(table)], axis=2).astype(np.float32)
+
+    def explain(
+        self, logits: Floats, table: Floats, rows: slice, some: Index
+    ) -> "TileLikelihood":
+        """Give softmax and likelihood of a tile; its logits (C, t) are overwritten."""
+        logits -= logits.max(axis=0)
+        E = np.exp(logits, out=logits)
+        which = rows.start, isinstance(some, slice)
+        if which not in self._runs:
+            self._runs[which] = find_runs(self.codes[rows][some])
+        order, runs = self._runs[which]
+        if order is not None:
+            E = E[:, order]
+        totals = np.empty((2, E.shape[1]), np.float32)
+        for code, run in runs:
+            np.matmul(table[code].T, E[:, run], out=totals[:, run])
+        np.maximum(totals, np.float32(1e-30), out=totals)
+        return TileLikelihood(E, totals[0], totals[1], table, order, runs)
+
+
+class TileLikelihood(NamedTuple):
+    """Softmax and likelihood of one tile; rows of the same code stand together.
+
+    P = E / norm and Q = E Pr[code | clean] / joint, so that nothing but E has to be
     computed class by class.
     """
 
     E: Floats  # (C, t) exp of the logits
-    explained: Floats  # (t,) sum of E Pr[said | clean]
+    joint: Floats  # (t,) sum of E Pr[code | clean]
     norm: Floats  # (t,) sum of E
-    said: Floats  # (2 C + 1, C, 2)
+    table: Floats  # (2 C + 1, C, 2)
     order: Ints | None
     runs: Runs
 
     def row_log_likelihood(self) -> Floats:
-        """Log-likelihood of what was said, in the order of the runs."""
-        return np.log(self.explained) - np.log(self.norm)  # (t,)
+        """Log-likelihood of each row's label, in the order of the runs, (t,)."""
+        return np.log(self.joint) - np.log(self.norm)
 
     def log_likelihood(self) -> float:
         """Add up that of all rows."""
         return float(self.row_log_likelihood().sum(dtype=np.float64))
 
-    def pull(self) -> Floats:
-        """Q - P in the order of the rows, (C, t)."""
-        return self._times(1.0 / self.explained, -1.0 / self.norm)
-
-    def posterior(self) -> Floats:
-        """Q in the order of the rows, (C, t)."""
-        return self._times(1.0 / self.explained, np.zeros_like(self.norm))
+    def gradient(self) -> Floats:
+        """Derivative in the logits, Q - P, in the order of the rows, (C, t)."""
+        return self._times(1.0 / self.joint, -1.0 / self.norm)
 
     def _times(self, a: Floats, b: Floats) -> Floats:
-        """E (a Pr[said | clean] + b), (C, t)."""
+        """E (a Pr[code | clean] + b), (C, t)."""
         out = np.empty_like(self.E)
         factors = np.stack([a, b])  # (2, t)
-        for value, run in self.runs:
-            np.matmul(self.said[value], factors[:, run], out=out[:, run])
+        for code, run in self.runs:
+            np.matmul(self.table[code], factors[:, run], out=out[:, run])
         out *= self.E
-        return self.in_row_order(out)
+        if self.order is None:
+            return out
+        back = np.empty_like(out)
+        back[:, self.order] = out
+        return back
 
     def counts(self, num_classes: int) -> Floats:
-        """Sum of Q by given class over the free rows, (C, C)."""
+        """Sum of Q by clean and given class over rows that are not locked, (C, C)."""
         counts = np.zeros((num_classes, num_classes))
-        inverse = 1.0 / self.explained
-        for value, run in self.runs:
-            if value < num_classes:
+        inverse = 1.0 / self.joint
+        for code, run in self.runs:
+            if code < num_classes:
                 total = self.E[:, run] @ inverse[run]
-                counts[:, value] = self.said[value, :, 0] * total
+                counts[:, code] = self.table[code, :, 0] * total
         return counts
 
-    def in_row_order(self, values: Floats) -> Floats:
-        """Put columns, or entries, back where the rows are."""
-        if self.order is None:
-            return values
-        out = np.empty_like(values)
-        out[..., self.order] = values
-        return out
 
-
-def find_runs(said: Ints) -> tuple[Ints | None, Runs]:
-    """Order of a tile by what was said, None if it is so already, and its runs."""
+def find_runs(codes: Ints) -> tuple[Ints | None, Runs]:
+    """Order of a tile by code, None if it is in order already, and its runs."""
     order = None
-    if not (said[1:] >= said[:-1]).all():
-        order = np.argsort(said, kind="stable")
-        said = said[order]
-    starts = np.flatnonzero(np.diff(said, prepend=-1))
-    stops = np.append(starts[1:], len(said))[: len(starts)]
+    if not (codes[1:] >= codes[:-1]).all():
+        order = np.argsort(codes, kind="stable")
+        codes = codes[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    stops = np.append(starts[1:], len(codes))[: len(starts)]
     runs = [
-        (int(said[start]), slice(int(start), int(stop)))
+        (int(codes[start]), slice(int(start), int(stop)))
         for start, stop in zip(starts, stops, strict=True)
     ]
     return order, runs

@@ -1,48 +1,12 @@
-"""What the annotator did: the transition matrix, and what follows from it.
+"""Transition matrices: how they are counted, estimated and used.
 
 T[clean, given] has rows that sum to 1 (the paper uses both index orders; this is the
 one of its Theorem 1). Legend: n rows, C classes; S scores (n, C), P(clean | x) (n, C).
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from stct.numeric.types import Floats, Ints
-
-KEEP, RELABEL, ABSTAIN, FILL = "keep", "relabel", "abstain", "fill"
-
-
-def accuracy_under_noise(prior: Floats, T: Floats, confusion: Floats) -> float:
-    """Theorem 1, Eqs. (26)-(28): accuracy of a classifier measured on noisy labels.
-
-    Parameters
-    ----------
-    prior : ndarray of shape (C,)
-        Pr[clean = i].
-    T : ndarray of shape (C, C)
-        Pr[given = j | clean = i].
-    confusion : ndarray of shape (C, C)
-        Pr[predicted = j | clean = i]; the identity is the perfect classifier.
-    """
-    return float(prior @ (T * confusion).sum(axis=1))
-
-
-def is_learnable(T: Floats) -> NDArray[np.bool_]:
-    """Theorem 1's condition for each class: ``T_ii > T_ij`` for all j != i, (C,)."""
-    off_diagonal = np.where(np.eye(len(T), dtype=bool), -np.inf, T)
-    return np.asarray(np.diagonal(T) > off_diagonal.max(axis=1))
-
-
-def hoeffding_bound(num_val: int, eps: float) -> float:
-    """Theorem 2, Eq. (3): chance that a validation error is off by ``eps`` or more."""
-    return min(1.0, 2.0 * float(np.exp(-2.0 * num_val * eps**2)))
-
-
-def hoeffding_interval(num_val: int, level: float = 0.95) -> float:
-    """Theorem 2 solved for eps: the half-width that holds with probability level."""
-    return float(np.sqrt(np.log(2.0 / (1.0 - level)) / (2.0 * num_val)))
 
 
 def posterior(P: Floats, T: Floats, given: Ints) -> Floats:
@@ -122,8 +86,8 @@ def anchor_transition(S: Floats, given: Ints, share: float = 0.2) -> Floats:
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def proven_transition(counts: Floats, num_rows: int) -> Floats:
-    """T that says no more than the counts prove, (C, C).
+def sparse_transition(counts: Floats, num_rows: int) -> Floats:
+    """T that says no more than the counts prove (BIC), (C, C).
 
     One error rate for all classes, spread evenly over the other labels. A class gets
     its own error rate, and a pair of classes its own share of the errors, only where
@@ -155,97 +119,6 @@ def proven_transition(counts: Floats, num_rows: int) -> Floats:
     return np.asarray(T / T.sum(axis=1, keepdims=True))
 
 
-def quality(T: Floats, shares: Floats) -> float:
-    """Share of right labels beyond chance: 1 is a perfect annotator, 0 a random one.
-
-    ``shares`` (C,), of any sum, are those of the clean classes.
-    """
-    prior = shares / shares.sum()
-    chance = float(prior @ (prior @ T))
-    right = float(prior @ np.diagonal(T))
-    return (right - chance) / max(1.0 - chance, 1e-12)
-
-
-def raise_quality(T: Floats, shares: Floats, least: float) -> Floats:
-    """T moved towards the identity until its `quality` is ``least``, (C, C)."""
-    prior = shares / shares.sum()
-
-    def excess(T: Floats) -> float:  # is linear in T, and 0 where quality is `least`
-        right, chance = prior @ np.diagonal(T), prior @ (prior @ T)
-        return float(right - chance - least * (1.0 - chance))
-
-    identity = np.eye(len(T))
-    low, high = excess(T), excess(identity)
-    if low >= 0.0:
-        return T
-    step = min(-low / max(high - low, 1e-12), 1.0 - 1e-6)
-    return np.asarray((1.0 - step) * T + step * identity)
-
-
-def odds_in_doubt(T: Floats, shares: Floats, most: float) -> Floats:
-    """Odds that a new label needs besides, if the annotator may be better, (C, C).
-
-    By given and new label. They make it the more probable one even if the annotator's
-    `quality` is ``most``; with T as it is they are 1.
-    """
-    better = raise_quality(T, shares, most)
-    told = np.maximum(T.T, 1e-12) / np.maximum(better.T, 1e-12)  # [given, new]
-    own = np.diagonal(better) / np.maximum(np.diagonal(T), 1e-12)
-    return np.maximum(told * own[:, None], 1.0)
-
-
-class Decision(NamedTuple):
-    """The label to use for each row, its probability, and what was done."""
-
-    labels: Ints  # (n,)
-    confidence: Floats  # (n,)
-    action: NDArray[np.str_]  # (n,) of keep, relabel, abstain, fill
-
-
-def decide(
-    Q: Floats,
-    given: Ints,
-    learnable: NDArray[np.bool_],
-    min_odds: float = 1.0,
-    asked: Floats | None = None,
-) -> Decision:
-    """Keep, relabel, abstain, or fill in a missing label, from the posterior (n, C).
-
-    *Relabel* when another label is at least ``min_odds`` times as probable as the
-    given one, and as many times as ``asked`` (C, C) says of the two; *abstain* when it
-    is more probable but by less than that, or when the given or the most probable
-    class fails Theorem 1's check; else *keep*. An abstaining row keeps its given label.
-    """
-    best = Q.argmax(axis=1)
-    at, known = np.arange(len(Q)), np.where(given < 0, best, given)
-    odds = min_odds if asked is None else np.maximum(min_odds, asked[known, best])
-    return decide_between(best, Q[at, best], Q[at, known], given, learnable, odds)
-
-
-def decide_between(
-    best: Ints,
-    p_best: Floats,
-    p_given: Floats,
-    given: Ints,
-    learnable: NDArray[np.bool_],
-    min_odds: float | Floats = 1.0,
-) -> Decision:
-    """Decide from the most probable class (n,), its probability and the given one's.
-
-    ``min_odds`` are the same for all rows or those of each, (n,).
-    """
-    missing = given < 0
-    moved = (best != given) & (p_best > p_given)
-    sure = p_best >= min_odds * p_given
-    action = np.where(moved, np.where(sure, RELABEL, ABSTAIN), KEEP)
-    unlearnable = ~learnable[best] | ~learnable[np.where(missing, best, given)]
-    action[unlearnable] = ABSTAIN
-    action[missing] = FILL
-    follow = (action == RELABEL) | missing
-    labels = np.where(follow, best, given)
-    return Decision(labels, np.where(follow, p_best, p_given), action)
-
-
 def curvature(P: Floats, T: Floats) -> Floats:
     """Fisher information of a given label about the logits, mean over classes, (n,).
 
@@ -261,3 +134,4 @@ def curvature(P: Floats, T: Floats) -> Floats:
 def _row_sums(A: Floats) -> Floats:
     """``A.sum(axis=1)``, four times as fast."""
     return np.asarray(np.einsum("ij->i", A))
+

@@ -1,0 +1,189 @@
+"""Log-odds of the clean class and T, by the likelihood of the given labels.
+
+Ridge scores rank classes well but are not log-odds. One sharpness, and then a linear
+map with a prior around it, make log-odds of them; T explains what is left. Legend:
+n rows, C classes, k columns; S leave-one-out scores (n, C), W weights (k, C),
+T[clean, given].
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stct.correction.given_labels import Labels
+from stct.correction.settings import CalibrationSettings
+from stct.noise_model.likelihood import LinearLogits, ScaledLogits
+from stct.noise_model.transition import (
+    anchor_transition,
+    sparse_transition,
+    symmetric_transition,
+)
+from stct.numeric.types import Floats
+
+FREE = 1e-3  # precision of the prior on intercepts
+
+
+class LogOdds(NamedTuple):
+    """Logits that are affine in the scores: S A + b; A is (C, C), or one number."""
+
+    matrix: Floats
+    offset: Floats  # (C,)
+
+    def logits(self, S: Floats) -> Floats:
+        """Logits of scores (n, C), float32."""
+        scaled = S @ self.matrix if self.matrix.ndim else S * self.matrix
+        return np.asarray(scaled + self.offset, dtype=np.float32)
+
+    def times(self, factor: float) -> "LogOdds":
+        """Sharpen or soften."""
+        return LogOdds(self.matrix * factor, self.offset * factor)
+
+
+class Calibration(NamedTuple):
+    """Log-odds of the scores, and the transition matrix."""
+
+    odds: LogOdds
+    transition: Floats  # (C, C)
+
+
+def calibrate(
+    S: Floats,
+    labels: Labels,
+    settings: CalibrationSettings,
+    prior: Floats | None = None,
+) -> Calibration:
+    """Fit log-odds and T to the labels of some rows.
+
+    Parameters
+    ----------
+    S : ndarray of shape (m, C)
+    labels : Labels
+        Of these rows.
+    prior : ndarray of shape (C, C), optional
+        An earlier estimate of T.
+    """
+    C = labels.num_classes
+    odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(C))
+    rounds = TransitionRounds(labels, settings, prior)
+    best: tuple[float, float, Floats] | None = None
+    for sharpness, T in starts(odds.logits(S), labels, settings, prior):
+        likelihood = rounds.likelihood(odds.logits(S))
+        sharpness, T = rounds.run(likelihood, sharpness, T)
+        value = likelihood.sums(np.array([sharpness]), T).log_likelihood
+        if best is None or value > best[0]:
+            best = value, sharpness, T
+    assert best is not None  # there is always a start
+    odds, T = odds.times(best[1]), best[2]
+    if len(S) < settings.rows_per_weight * C * C:
+        return Calibration(odds, T)
+    for _ in range(settings.weight_rounds):
+        odds = fit_weights(S, labels, odds, T, settings)
+        sharpness, T = rounds.run(rounds.likelihood(odds.logits(S)), 1.0, T)
+        odds = odds.times(sharpness)
+    return Calibration(odds, T)
+
+
+def starts(
+    logits: Floats, labels: Labels, settings: CalibrationSettings, prior: Floats | None
+) -> list[tuple[float, Floats]]:
+    """Sharpness and T where the rounds begin: symmetric noise, and anchors.
+
+    The likelihood has one top for few errors and soft log-odds, and may have another
+    for many errors and sharp log-odds. Symmetric T of several error rates lead to the
+    higher one.
+    """
+    C, free = labels.num_classes, (labels.given >= 0) & ~labels.locked
+    if prior is not None:
+        return [(4.0, prior)]
+    step = max(1, len(logits) // settings.starting_rows)
+    few = labels.some(np.arange(0, len(logits), step))
+    likelihood = ScaledLogits([logits[::step]], few.codes(), few.engine)
+    ends = []
+    for beyond_chance in settings.starts:
+        diagonal = 1.0 / C + beyond_chance * (1.0 - 1.0 / C)
+        T = symmetric_transition(diagonal, C)
+        sharpness, T = likelihood.fit_sharpness(4.0, T, diagonal=True)
+        value = likelihood.sums(np.array([sharpness]), T).log_likelihood
+        ends.append((value, sharpness, T))
+    _, sharpness, T = max(ends, key=lambda end: end[0])
+    found = [(sharpness, T)]
+    if free.any():
+        anchors = anchor_transition(logits[free], labels.given[free])
+        found.append((sharpness, anchors))
+    return found
+
+
+class TransitionRounds:
+    """T and one sharpness in turn, until T stays: expectation maximisation."""
+
+    def __init__(
+        self, labels: Labels, settings: CalibrationSettings, prior: Floats | None
+    ) -> None:
+        self._codes, self._engine = labels.codes(), labels.engine
+        self._settings, self._prior = settings, prior
+
+    def likelihood(self, *logits: Floats) -> ScaledLogits:
+        """Likelihood of the labels for these logits, each times a scale."""
+        return ScaledLogits(logits, self._codes, self._engine)
+
+    def run(
+        self, likelihood: ScaledLogits, sharpness: float, T: Floats
+    ) -> tuple[float, Floats]:
+        """Give the sharpness and T at which the rounds end."""
+        free_diagonal = self._prior is None
+        for _ in range(self._settings.max_rounds):
+            before = T
+            T = self._count(likelihood.sums(np.array([sharpness]), T).counts)
+            sharpness, T = likelihood.fit_sharpness(
+                sharpness, T, diagonal=free_diagonal
+            )
+            if np.abs(T - before).max() < self._settings.tolerance:
+                break
+        return sharpness, T
+
+    def _count(self, counts: Floats) -> Floats:
+        """T that the counts prove, or a mean of it and the prior."""
+        T = sparse_transition(counts, self._codes.num_free)
+        if self._prior is None:
+            return T
+        rows = self._settings.prior_rows * counts.size
+        weight = min(1.0, rows / max(self._codes.num_free, 1))
+        return weight * self._prior + (1.0 - weight) * T
+
+
+def fit_weights(
+    S: Floats,
+    labels: Labels,
+    odds: LogOdds,
+    T: Floats,
+    settings: CalibrationSettings,
+) -> LogOdds:
+    """Log-odds from whitened scores by any linear map, near the present one.
+
+    The prior on the map's entries is Gaussian around the present ones; intercepts are
+    free. T is fixed.
+    """
+    mean, whiten, colour = whitening(S)
+    U = np.concatenate([np.ones((len(S), 1), S.dtype), (S - mean) @ whiten], axis=1)
+    matrix = odds.matrix if odds.matrix.ndim else odds.matrix * np.eye(S.shape[1])
+    W = np.vstack([mean @ matrix + odds.offset, colour @ matrix])
+    precision = np.full(len(W), settings.weight_precision)
+    precision[0] = FREE
+    curvature = precision + 0.1 * len(S) / labels.num_classes
+    fit = LinearLogits(U, labels.codes(), labels.engine).fit
+    W = fit(
+        W, T, precision=precision, curvature=curvature, max_steps=settings.weight_steps
+    )
+    matrix = whiten @ W[1:]
+    return LogOdds(matrix, W[0] - mean @ matrix)
+
+
+def whitening(S: Floats) -> tuple[Floats, Floats, Floats]:
+    """Mean (C,), whitening (C, r) and its inverse (r, C) of scores (n, C)."""
+    mean = S.mean(axis=0, dtype=np.float64).astype(S.dtype)
+    centred = S - mean
+    values, V = np.linalg.eigh((centred.T @ centred).astype(np.float64) / len(S))
+    keep = values > max(values.max() * 1e-4, 1e-30)
+    values, V = values[keep][::-1], V[:, keep][:, ::-1]
+    root = np.sqrt(values)
+    return mean, (V / root).astype(S.dtype), (V * root).T

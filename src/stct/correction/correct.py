@@ -1,0 +1,61 @@
+"""Noisy meta correction: one function, three methods.
+
+Legend: n rows, d columns, C classes. ``given`` is -1 for a row without a label.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stct.correction.canonical import canonicalise
+from stct.correction.paper import SplitSettings, correct_by_random_splits
+from stct.correction.pipeline import Prior, correct_by_leave_one_out
+from stct.correction.result import Correction, Progress
+from stct.correction.settings import DEFAULT, Settings
+from stct.numeric.engine import Engine
+from stct.numeric.types import Floats, Ints
+
+METHODS = ("loo", "split", "paper")
+
+
+def correct_labels(
+    H: Floats,
+    given: Ints,
+    num_classes: int,
+    *,
+    method: str = "loo",
+    locked: NDArray[np.bool_],
+    splits: SplitSettings = SplitSettings(),
+    prior: Prior = Prior(),
+    settings: Settings = DEFAULT,
+    engine: Engine,
+    generator: np.random.Generator,
+    progress: Progress,
+) -> Correction:
+    """Correct noisy labels (n,) from embeddings (n, d); no clean data, no noise rate.
+
+    ``"loo"`` is closed form and uses neither the generator nor the settings of the
+    paper's random splits; ``"split"`` and ``"paper"`` differ in the step only (see
+    `stct.correction.paper`). Locked rows are certain and never move.
+    """
+    if method != "loo":
+        return correct_by_random_splits(
+            H,
+            given,
+            num_classes,
+            locked,
+            splits,
+            generator,
+            progress,
+            to_the_letter=method == "paper",
+        )
+    problem = canonicalise(H, given, locked, num_classes, engine)
+    prior = prior._replace(transition=problem.reorder(prior.transition))
+    result = correct_by_leave_one_out(
+        problem.H,
+        problem.labels,
+        progress,
+        owned=problem.owned,
+        prior=prior,
+        settings=settings,
+    )
+    return problem.restore(result)

@@ -1,0 +1,162 @@
+"""What a correction gives, by any method. Legend: n rows, d columns, C classes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from stct.correction.fourier_features import FourierFeatures
+from stct.numeric import linear
+from stct.numeric.probabilities import softmax
+from stct.numeric.tiles import TILE
+from stct.numeric.types import Floats, Ints
+
+MANY = 256  # classes; of more only the most probable ones of a row are kept
+TOP = 8  # so many
+
+Progress = Callable[[float], None]
+
+
+class Model(Protocol):
+    """Predicts new rows."""
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+
+
+class LinearModel(NamedTuple):
+    """Eq. (7) for new rows, as probabilities."""
+
+    weights: Floats  # (d, C)
+    intercept: Floats  # (C,)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+        return linear.to_simplex(linear.predict(X, self.weights) + self.intercept)
+
+
+class SoftmaxModel(NamedTuple):
+    """Softmax of logits that are affine in the features, or in more columns."""
+
+    weights: Floats  # (d, C)
+    intercept: Floats  # (C,)
+    fourier: FourierFeatures | None = None
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+        X = X if self.fourier is None else self.fourier(X)
+        return softmax(X @ self.weights + self.intercept)
+
+
+class ConstantModel(NamedTuple):
+    """The same probabilities for every row, when nothing was learnt."""
+
+    shares: Floats  # (C,)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean], (n, d) -> (n, C)."""
+        return np.tile(self.shares, (len(X), 1))
+
+
+class ReorderedModel(NamedTuple):
+    """A model whose class ``order[c]`` is our class c."""
+
+    model: Model
+    order: Ints  # (C,)
+
+    def probabilities(self, X: Floats) -> Floats:
+        """Pr[clean | x], (n, d) -> (n, C)."""
+        return self.model.probabilities(X)[:, self.order]
+
+
+class TopClasses(NamedTuple):
+    """The most probable classes of each row, most probable first, and the given one."""
+
+    probabilities: Floats  # (n, k)
+    classes: NDArray[np.int32]  # (n, k)
+    num_classes: int
+
+    def dense(self) -> Floats:
+        """All classes, (n, C): what was not kept is spread evenly over the others."""
+        n, k = self.probabilities.shape
+        rest = np.maximum(1.0 - self.probabilities.sum(axis=1, keepdims=True), 0.0)
+        Q = np.repeat(rest / (self.num_classes - k), self.num_classes, axis=1)
+        np.put_along_axis(Q, self.classes.astype(np.intp), self.probabilities, axis=1)
+        return np.asarray(Q, dtype=np.float32)
+
+    def sparse(self) -> csr_array:
+        """Give the kept entries only, (n, C)."""
+        n, k = self.probabilities.shape
+        places = self.classes.ravel(), np.arange(0, n * k + 1, k)
+        shape = (n, self.num_classes)
+        return csr_array((self.probabilities.ravel(), *places), shape=shape)
+
+
+class AccuracyRange(NamedTuple):
+    """How much lower and higher estimates are for other shares of ambiguous labels."""
+
+    before: tuple[float, float] = (0.0, 0.0)
+    after: tuple[float, float] = (0.0, 0.0)
+
+
+class Correction(NamedTuple):
+    """What the features and the given labels together say, by any method."""
+
+    posterior: Any  # (n, C) Pr[clean | x, given], or `TopClasses` of it
+    transition: Floats  # (C, C) T[clean, given]
+    learnable: NDArray[np.bool_]  # (C,) Theorem 1's condition
+    model: Model | None  # for new rows
+    num_rounds: int  # splits, or refits
+    stop: str  # why it ended, see `LabelCorrector.termination_condition_`
+    notes: tuple[str, ...] = ()  # what a person should know of how it was found
+    accuracy: AccuracyRange = AccuracyRange()
+
+    def reordered(self, order: Ints) -> "Correction":
+        """Give the same with class ``order[c]`` as class c; the posterior is moved."""
+        model = None if self.model is None else ReorderedModel(self.model, order)
+        Q = self.posterior
+        if isinstance(Q, TopClasses):
+            ours = np.argsort(order).astype(np.int32)
+            Q = Q._replace(classes=ours[Q.classes])
+        else:
+            for start in range(0, len(Q), TILE):  # no second copy of n x C
+                Q[start : start + TILE] = Q[start : start + TILE, order]
+        return self._replace(
+            posterior=Q,
+            transition=self.transition[np.ix_(order, order)],
+            learnable=self.learnable[order],
+            model=model,
+        )
+
+
+def keep_top(Q: Floats, given: Ints) -> Floats:
+    """Probabilities and numbers of the most probable classes, (t, 2 TOP) float32.
+
+    The given class is among them, in the last place if it is not probable.
+    """
+    top = np.argpartition(Q, -TOP, axis=1)[:, -TOP:]
+    at = np.arange(len(Q))[:, None]
+    order = np.lexsort((top, -Q[at, top]), axis=1)
+    top = np.take_along_axis(top, order, axis=1)
+    missing = (given >= 0) & (top != given[:, None]).all(axis=1)
+    top[missing, -1] = given[missing]
+    return np.concatenate([Q[at, top], top], axis=1).astype(np.float32)
+
+
+def nothing_learnt(given: Ints, num_classes: int) -> Correction:
+    """Say that the features do not explain the labels at all: no class is learnable."""
+    C = num_classes
+    counts = np.bincount(given[given >= 0], minlength=C)
+    model = ConstantModel(counts / counts.sum())
+    shares = model.shares.astype(np.float32)
+    if C <= MANY:
+        Q: Any = np.tile(shares, (len(given), 1))
+    else:
+        tiles = (given[i : i + TILE] for i in range(0, len(given), TILE))
+        kept = [keep_top(np.tile(shares, (len(tile), 1)), tile) for tile in tiles]
+        top = np.concatenate(kept)
+        Q = TopClasses(top[:, :TOP], top[:, TOP:].astype(np.int32), C)
+    T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt")
