@@ -65,52 +65,44 @@ def calibrate(
     C = labels.num_classes
     odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(C))
     rounds = TransitionRounds(labels, settings, prior)
-    best: tuple[float, float, Floats] | None = None
-    for sharpness, T in starts(odds.logits(S), labels, settings, prior):
-        likelihood = rounds.likelihood(odds.logits(S))
-        sharpness, T = rounds.run(likelihood, sharpness, T)
-        value = likelihood.sums(np.array([sharpness]), T).log_likelihood
-        if best is None or value > best[0]:
-            best = value, sharpness, T
-    assert best is not None  # there is always a start
-    odds, T = odds.times(best[1]), best[2]
+    sharpness, T = find_start(odds.logits(S), labels, settings, prior)
+    sharpness, T = rounds.run(rounds.likelihood(odds.logits(S)), sharpness, T)
+    odds = odds.times(sharpness)
     if len(S) < settings.rows_per_weight * C * C:
         return Calibration(odds, T)
     for _ in range(settings.weight_rounds):
         odds = fit_weights(S, labels, odds, T, settings)
+        rounds.unit *= sharpness
         sharpness, T = rounds.run(rounds.likelihood(odds.logits(S)), 1.0, T)
         odds = odds.times(sharpness)
     return Calibration(odds, T)
 
 
-def starts(
+def find_start(
     logits: Floats, labels: Labels, settings: CalibrationSettings, prior: Floats | None
-) -> list[tuple[float, Floats]]:
-    """Sharpness and T where the rounds begin: symmetric noise, and anchors.
+) -> tuple[float, Floats]:
+    """Sharpness and T of the highest top of the likelihood, on some of the rows.
 
-    The likelihood has one top for few errors and soft log-odds, and may have another
-    for many errors and sharp log-odds. Symmetric T of several error rates lead to the
-    higher one.
+    It may have one top for few errors and soft log-odds, and another for many errors
+    and sharp log-odds. Symmetric T of several error rates, and T from anchors, lead to
+    all of them.
     """
-    C, free = labels.num_classes, (labels.given >= 0) & ~labels.locked
-    if prior is not None:
-        return [(4.0, prior)]
-    step = max(1, len(logits) // settings.starting_rows)
-    few = labels.some(np.arange(0, len(logits), step))
-    likelihood = ScaledLogits([logits[::step]], few.codes(), few.engine)
+    C, step = labels.num_classes, max(1, len(logits) // settings.starting_rows)
+    labels, logits = labels.some(np.arange(0, len(logits), step)), logits[::step]
+    rounds = TransitionRounds(labels, settings, prior)
+    likelihood = rounds.likelihood(logits)
+    diagonals = (1.0 / C + q * (1.0 - 1.0 / C) for q in settings.starts)
+    starts = [symmetric_transition(diagonal, C) for diagonal in diagonals]
+    free = (labels.given >= 0) & ~labels.locked
+    if free.any():
+        starts.append(anchor_transition(logits[free], labels.given[free]))
     ends = []
-    for beyond_chance in settings.starts:
-        diagonal = 1.0 / C + beyond_chance * (1.0 - 1.0 / C)
-        T = symmetric_transition(diagonal, C)
-        sharpness, T = likelihood.fit_sharpness(4.0, T, diagonal=True)
+    for T in starts if prior is None else [prior]:
+        sharpness = rounds.sharpest(likelihood, T)
+        sharpness, T = rounds.run(likelihood, sharpness, T)
         value = likelihood.sums(np.array([sharpness]), T).log_likelihood
         ends.append((value, sharpness, T))
-    _, sharpness, T = max(ends, key=lambda end: end[0])
-    found = [(sharpness, T)]
-    if free.any():
-        anchors = anchor_transition(logits[free], labels.given[free])
-        found.append((sharpness, anchors))
-    return found
+    return max(ends, key=lambda end: end[0])[1:]
 
 
 class TransitionRounds:
@@ -121,6 +113,7 @@ class TransitionRounds:
     ) -> None:
         self._codes, self._engine = labels.codes(), labels.engine
         self._settings, self._prior = settings, prior
+        self.unit = 1.0  # sharpness that the logits have already
 
     def likelihood(self, *logits: Floats) -> ScaledLogits:
         """Likelihood of the labels for these logits, each times a scale."""
@@ -130,16 +123,29 @@ class TransitionRounds:
         self, likelihood: ScaledLogits, sharpness: float, T: Floats
     ) -> tuple[float, Floats]:
         """Give the sharpness and T at which the rounds end."""
-        free_diagonal = self._prior is None
         for _ in range(self._settings.max_rounds):
             before = T
             T = self._count(likelihood.sums(np.array([sharpness]), T).counts)
-            sharpness, T = likelihood.fit_sharpness(
-                sharpness, T, diagonal=free_diagonal
-            )
+            sharpness, T = self._fit(likelihood, sharpness, T, self._prior is None)
             if np.abs(T - before).max() < self._settings.tolerance:
                 break
         return sharpness, T
+
+    def sharpest(self, likelihood: ScaledLogits, T: Floats) -> float:
+        """Sharpness that makes the labels most likely for a given T."""
+        return self._fit(likelihood, self._settings.sharpness, T, False)[0]
+
+    def _fit(
+        self, likelihood: ScaledLogits, sharpness: float, T: Floats, diagonal: bool
+    ) -> tuple[float, Floats]:
+        return likelihood.fit_sharpness(
+            sharpness,
+            T,
+            diagonal=diagonal,
+            precision=self._settings.sharpness_precision,
+            centre=self._settings.sharpness / self.unit,
+            error_cost=self._settings.error_cost,
+        )
 
     def _count(self, counts: Floats) -> Floats:
         """T that the counts prove, or a mean of it and the prior."""

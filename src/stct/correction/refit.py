@@ -76,12 +76,11 @@ def refit(
     S_old, S = (take(engine, fit.scores, index) for fit in (scores.ridge, again))
     sample, T = labels.some(index), fitted.transition
     odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(shape[1]))
-    likelihood = TransitionRounds(sample, settings[1], None).likelihood
-    sharpness, _ = likelihood(odds.logits(S)).fit_sharpness(4.0, T, diagonal=False)
-    odds = odds.times(sharpness)
+    rounds = TransitionRounds(sample, settings[1], None)
+    odds = odds.times(rounds.sharpest(rounds.likelihood(odds.logits(S)), T))
     if fitted.odds.matrix.ndim:
         odds = fit_weights(S, sample, odds, T, settings[1])
-    both = likelihood(fitted.odds.logits(S_old), odds.logits(S))
+    both = rounds.likelihood(fitted.odds.logits(S_old), odds.logits(S))
     old, new = both.fit_scales(np.array([0.5, 0.5]), T)
     parts = [(scores.ridge, fitted.odds.times(old)), (again, odds.times(new))]
     return Fitted(parts, T)

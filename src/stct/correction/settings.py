@@ -20,13 +20,15 @@ class ScoreSettings:
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
     errors: float = 3.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit
-    learnt_errors: float = 4.0  # standard errors of agreement beyond chance; convention
+    learnt_errors: float = 1.64  # standard errors of agreement beyond chance; convention
 
 
 @dataclass(frozen=True)
 class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
+    sharpness: float = 3.0  # of standardised scores, centre of its prior; convention
+    sharpness_precision: float = 1.0  # of the prior on its logarithm; convention
     starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right labels beyond chance
     starting_rows: int = 4096  # limit
     rows: int = 2**14  # limit; rows that fit T and the log-odds
@@ -37,6 +39,7 @@ class CalibrationSettings:
     rows_per_weight: float = 2.0  # with fewer W stays one sharpness; limit
     weight_rounds: int = 2  # of W and T in turn
     weight_steps: int = 30  # limit
+    error_cost: float = 0.01  # log-likelihood per row that a wrong label costs; fitted
     prior_rows: float = 20.0  # rows that an earlier T is worth, for each of its entries
 
 
@@ -57,7 +60,7 @@ class ResidualSettings:
     rows: int = 2**16  # limit
     rows_per_weight: int = 32  # limit
     max_scores: int = 2**26  # limit; scores of the rows that teach
-    sharpness_precision: float = 25.0  # of log sharpness afterwards: error about 0.2
+    sharpness_precision: float = 25.0  # of log sharpness afterwards: error of 0.2
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,14 @@ class ScaledLogits:
         return _minimise_bounded(objective, start, [(0.0, None)] * len(start))
 
     def fit_sharpness(
-        self, sharpness: float, T: Floats, *, diagonal: bool, precision: float = 0.0
+        self,
+        sharpness: float,
+        T: Floats,
+        *,
+        diagonal: bool,
+        precision: float,
+        centre: float = 1.0,
+        error_cost: float = 0.0,
     ) -> tuple[float, Floats]:
         """Fit the scale of a single part, and how sure T is, both at once.
 
@@ -210,8 +217,12 @@ class ScaledLogits:
         ----------
         diagonal : bool
             Multiply T's diagonal by one factor; rows sum to 1 again.
-        precision : float
-            Of a Gaussian prior on the logarithm of the sharpness around its start.
+        precision, centre : float
+            Of a Gaussian prior on the logarithm of the sharpness, around that of
+            ``centre``.
+        error_cost : float
+            Log-likelihood per row that a wrong label costs: of T and features that
+            explain the labels almost equally well, the T with fewer errors is taken.
         """
         n, eye = max(self.labels.num_free, 1), np.eye(len(T))
 
@@ -223,11 +234,14 @@ class ScaledLogits:
         def objective(theta: Floats) -> tuple[float, Floats]:
             scale, rows = unpack(theta)
             sums = self.sums(np.array([scale]), rows)
-            expected = sums.counts.sum(axis=1) @ np.diagonal(rows)
-            slopes = [scale * float(sums.gradient[0]) - precision * theta[0]]
+            share, right = sums.counts.sum(axis=1), np.diagonal(rows)
+            beside = np.log(scale / centre)
+            slopes = [scale * float(sums.gradient[0]) - precision * beside]
             if diagonal:
-                slopes.append(float(np.trace(sums.counts) - expected))
-            value = sums.log_likelihood - 0.5 * precision * theta[0] ** 2
+                slopes.append(float(np.trace(sums.counts) - share @ right))
+                slopes[1] += error_cost * float(share @ (right * (1.0 - right)))
+            value = sums.log_likelihood - 0.5 * precision * beside**2
+            value -= error_cost * float(share @ (1.0 - right))
             return -value / n, -np.array(slopes) / n
 
         start = np.zeros(2 if diagonal else 1)
