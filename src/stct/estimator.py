@@ -19,9 +19,9 @@ from stct.checks import (
     look_at_rows,
     validate_rows,
 )
+from stct.correction.correct import METHODS, correct_labels
 from stct.correction.decision import decide_rows, describe_result, estimate_accuracy
 from stct.correction.given_labels import Labels
-from stct.correction.correct import METHODS, correct_labels
 from stct.correction.paper import SplitSettings
 from stct.correction.pipeline import Prior, correct_probabilities
 from stct.correction.result import Correction, Progress, TopClasses

@@ -31,8 +31,11 @@ class LogOdds(NamedTuple):
 
     def logits(self, S: Floats) -> Floats:
         """Logits of scores (n, C), float32."""
-        scaled = S @ self.matrix if self.matrix.ndim else S * self.matrix
-        return np.asarray(scaled + self.offset, dtype=np.float32)
+        return np.asarray(self.scaled(S) + self.offset, dtype=np.float32)
+
+    def scaled(self, S: Floats) -> Floats:
+        """Give S A."""
+        return np.asarray(S @ self.matrix if self.matrix.ndim else S * self.matrix)
 
     def times(self, factor: float) -> "LogOdds":
         """Sharpen or soften."""
@@ -172,13 +175,16 @@ def fit_weights(
     mean, whiten, colour = whitening(S)
     U = np.concatenate([np.ones((len(S), 1), S.dtype), (S - mean) @ whiten], axis=1)
     matrix = odds.matrix if odds.matrix.ndim else odds.matrix * np.eye(S.shape[1])
-    W = np.vstack([mean @ matrix + odds.offset, colour @ matrix])
-    precision = np.full(len(W), settings.weight_precision)
+    start = np.vstack([mean @ matrix + odds.offset, colour @ matrix])
+    precision = np.full(len(start), settings.weight_precision)
     precision[0] = FREE
     curvature = precision + 0.1 * len(S) / labels.num_classes
-    fit = LinearLogits(U, labels.codes(), labels.engine).fit
-    W = fit(
-        W, T, precision=precision, curvature=curvature, max_steps=settings.weight_steps
+    W = LinearLogits(U, labels.codes(), labels.engine).fit(
+        start,
+        T,
+        precision=precision,
+        curvature=curvature,
+        max_steps=settings.weight_steps,
     )
     matrix = whiten @ W[1:]
     return LogOdds(matrix, W[0] - mean @ matrix)

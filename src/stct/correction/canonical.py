@@ -44,7 +44,7 @@ class Canonical(NamedTuple):
         return np.asarray(T[np.ix_(by_size, by_size)])
 
     def restore(self, result: Correction) -> Correction:
-        """Give a result for all rows, in the order and with the classes they came in."""
+        """Give a result for all rows and classes, in the order in which they came."""
         if self.owned or self.num_duplicates:
             Q = result.posterior
             if isinstance(Q, TopClasses):
@@ -66,7 +66,7 @@ def canonicalise(
     num_classes: int,
     engine: Engine,
 ) -> Canonical:
-    """Number classes by size, sort rows by class and content, drop duplicates."""
+    """Sort classes by size and rows by class and content; drop duplicates."""
     small = H.shape[0] * H.shape[1] <= MAX_SORTED
     sizes = np.bincount(given[given >= 0], minlength=num_classes)
     rank = np.empty(num_classes + 1, dtype=np.intp)
@@ -115,8 +115,8 @@ def order_by_content(
     order : ndarray of shape (n,)
         By label and then by a digest: the same, in whatever order rows came.
     original : ndarray of shape (n,)
-        The row that each row is a duplicate of: itself, if of none. Locked rows and those
-        without a label (given is -1) are never duplicates.
+        The row that each row is a duplicate of: itself, if of none. Locked rows and
+        those without a label (given is -1) are never duplicates.
     """
     n = len(given)
     if isinstance(H, np.ndarray):  # is here, whoever works on rows later
@@ -153,7 +153,11 @@ def describe_duplicates(count: int) -> tuple[str, ...]:
     """Say that there are duplicates, if there are."""
     if count == 0:
         return ()
-    rows = "1 row is an exact duplicate" if count == 1 else f"{count} rows are exact duplicates"
+    rows = (
+        "1 row is an exact duplicate"
+        if count == 1
+        else f"{count} rows are exact duplicates"
+    )
     return (f"{rows} of another row with the same label; duplicates count once",)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.correction.canonical import canonicalise
-from stct.correction.paper import SplitSettings, correct_by_random_splits
-from stct.correction.pipeline import Prior, correct_by_leave_one_out
+from stct.correction.paper import THE_PAPERS, SplitSettings, correct_by_random_splits
+from stct.correction.pipeline import NO_PRIOR, Prior, correct_by_leave_one_out
 from stct.correction.result import Correction, Progress
 from stct.correction.settings import DEFAULT, Settings
 from stct.numeric.engine import Engine
@@ -24,8 +24,8 @@ def correct_labels(
     *,
     method: str = "loo",
     locked: NDArray[np.bool_],
-    splits: SplitSettings = SplitSettings(),
-    prior: Prior = Prior(),
+    splits: SplitSettings = THE_PAPERS,
+    prior: Prior = NO_PRIOR,
     settings: Settings = DEFAULT,
     engine: Engine,
     generator: np.random.Generator,

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stct.correction.settings import ScoreSettings
 from stct.numeric.centring import CentredRows
 from stct.numeric.engine import ALL, Computed, Engine, Index, RowValues
-from stct.correction.settings import ScoreSettings
 from stct.numeric.ridge import RidgePath
 from stct.numeric.tiles import side_by_side
 from stct.numeric.types import Floats, Ints

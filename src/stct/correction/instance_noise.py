@@ -128,7 +128,7 @@ def median_elasticity(counts: Floats, K: Floats) -> float:
 
 
 def sharpening(share: float) -> float:
-    """Exponent for P: what annotators confuse, the features do not."""
+    """Exponent for P: what annotators confuse, the features may tell apart."""
     return 1.0 / (1.0 - 0.5 * share) ** 2
 
 
@@ -141,7 +141,7 @@ def ambiguous(T: Floats, share: float, most: float) -> Floats:
 
 
 def class_average_transition(T: Floats, K: Floats, m: Floats) -> Floats:
-    """T with instance-dependent noise, on the average of the rows of a class, (C, C)."""
+    """T with instance-dependent noise, averaged over the rows of a class, (C, C)."""
     return np.asarray(T + m[:, None] * (K - np.eye(len(T))))
 
 

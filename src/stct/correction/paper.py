@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.numeric import linear
-from stct.numeric.probabilities import one_hot
 from stct.correction.result import Correction, LinearModel, Progress
 from stct.noise_model.theorems import is_learnable
 from stct.noise_model.transition import count_transition
+from stct.numeric import linear
+from stct.numeric.probabilities import one_hot
 from stct.numeric.types import Floats, Ints
 
 
@@ -132,6 +132,9 @@ class SplitSettings(NamedTuple):
     step_size: float = 0.2
     agreement: float = 0.998
     coverage: float = 0.9999
+
+
+THE_PAPERS = SplitSettings()
 
 
 def correct_by_random_splits(

@@ -32,13 +32,16 @@ class Prior(NamedTuple):
     features_fitted_to_labels: bool = False
 
 
+NO_PRIOR = Prior()
+
+
 def correct_by_leave_one_out(
     H: RowValues,
     labels: Labels,
     progress: Callable[[float], None],
     *,
     owned: bool = False,
-    prior: Prior = Prior(),
+    prior: Prior = NO_PRIOR,
     settings: Settings = DEFAULT,
 ) -> Correction:
     """Correct labels from embeddings; ``owned`` lets H (n, d) be overwritten."""

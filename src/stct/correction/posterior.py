@@ -24,6 +24,7 @@ from stct.numeric.engine import RowValues
 from stct.numeric.probabilities import one_hot, softmax
 from stct.numeric.types import Floats, Ints
 
+
 class Posterior(NamedTuple):
     """What the given labels are worth, row by row."""
 
@@ -85,7 +86,7 @@ def final_posterior(
         Q[fixed] = one_hot(label[fixed], C)
         return Q if C <= MANY else keep_top(Q, label)
 
-    Q = engine.take(engine.rows(decide, n), None)
+    Q: Any = engine.take(engine.rows(decide, n), None)
     if C > MANY:
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
     m = ambiguous(T, model.share, noise.most_of_right)

@@ -11,13 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stct.correction.calibration import Calibration, LogOdds, TransitionRounds
-from stct.correction.calibration import fit_weights
+from stct.correction.calibration import (
+    Calibration,
+    LogOdds,
+    TransitionRounds,
+    fit_weights,
+)
 from stct.correction.given_labels import Labels
 from stct.correction.scores import Scores, is_kept, take
 from stct.correction.settings import CalibrationSettings, RefitSettings
 from stct.noise_model.transition import posterior
-from stct.numeric.engine import RowValues, light_rows
+from stct.numeric.engine import light_rows
 from stct.numeric.probabilities import one_hot, softmax
 from stct.numeric.ridge import RidgeFit
 from stct.numeric.types import Floats, Ints
@@ -38,16 +42,11 @@ class Fitted(NamedTuple):
 
     def linear(self) -> tuple[Floats, Floats]:
         """Weights (d, C) and intercept (C,) of the same logits for new rows."""
-        weights, intercept = 0.0, 0.0
-        for fit, odds in self.parts:
-            matrix = odds.matrix
-            if matrix.ndim:
-                weights = weights + fit.weights @ matrix
-                intercept = intercept + fit.intercept @ matrix + odds.offset
-            else:
-                weights = weights + fit.weights * matrix
-                intercept = intercept + fit.intercept * matrix + odds.offset
-        return np.asarray(weights), np.asarray(intercept)
+        weights = [odds.scaled(fit.weights) for fit, odds in self.parts]
+        intercepts = [
+            odds.scaled(fit.intercept) + odds.offset for fit, odds in self.parts
+        ]
+        return np.sum(weights, axis=0), np.sum(intercepts, axis=0)
 
 
 def refit(

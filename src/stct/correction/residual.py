@@ -54,7 +54,7 @@ def add_linear_residual(
     offset = light_rows(engine, fitted.logits, (n, C))
     stride = teaching_stride(path.num_labelled, path.rows.shape[1], C, settings)
 
-    def bend(rows: slice) -> tuple[float]:
+    def bend(rows: slice) -> tuple[float, int]:
         P = softmax(np.asarray(offset[rows][some_of(rows, stride)]))
         return float(curvature(P, T).sum(dtype=np.float64)), len(P)
 

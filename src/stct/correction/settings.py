@@ -20,7 +20,9 @@ class ScoreSettings:
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
     errors: float = 3.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit
-    learnt_errors: float = 1.64  # standard errors of agreement beyond chance; convention
+    learnt_errors: float = (
+        1.64  # standard errors of agreement beyond chance; convention
+    )
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The annotator's errors: the transition matrix and the likelihood of given labels."""
+"""The noise model: transition matrices and the likelihood of the given labels."""

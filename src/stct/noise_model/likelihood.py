@@ -124,7 +124,9 @@ class LinearLogits:
         def tile(rows: slice) -> tuple[float, Floats]:
             some = some_of(rows, stride)
             U = Tile(self._U, rows, some)
-            here = labels.explain(self._logits(U, weights, rows, some), table, rows, some)
+            here = labels.explain(
+                self._logits(U, weights, rows, some), table, rows, some
+            )
             return here.log_likelihood(), U.weighted_sum(here.gradient())
 
         total = self._engine.sum(tile, labels.num_rows, wide=self._wide)
@@ -252,7 +254,7 @@ class ScaledLogits:
 def _minimise_bounded(
     objective: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
-    bounds: list[tuple[float, float | None]],
+    bounds: Sequence[tuple[float, float | None]],
 ) -> Floats:
     options = {"maxiter": 60, "ftol": 1e-10, "gtol": 1e-6}
     best = minimize(

@@ -85,7 +85,7 @@ class TileLikelihood(NamedTuple):
     runs: Runs
 
     def row_log_likelihood(self) -> Floats:
-        """Log-likelihood of each row's label, in the order of the runs, (t,)."""
+        """Give the log-likelihood of each label, in the order of the runs, (t,)."""
         return np.log(self.joint) - np.log(self.norm)
 
     def log_likelihood(self) -> float:
@@ -93,7 +93,7 @@ class TileLikelihood(NamedTuple):
         return float(self.row_log_likelihood().sum(dtype=np.float64))
 
     def gradient(self) -> Floats:
-        """Derivative in the logits, Q - P, in the order of the rows, (C, t)."""
+        """Differentiate in the logits: Q - P, in the order of the rows, (C, t)."""
         return self._times(1.0 / self.joint, -1.0 / self.norm)
 
     def _times(self, a: Floats, b: Floats) -> Floats:

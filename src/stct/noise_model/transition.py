@@ -12,7 +12,7 @@ from stct.numeric.types import Floats, Ints
 def posterior(P: Floats, T: Floats, given: Ints) -> Floats:
     """Pr[clean | x, given] ~ Pr[clean | x] * T[clean, given], (n, C).
 
-    Fuses what the features say with what the annotator said. Rows without a label
+    Fuses what the features say with the given label. Rows without a label
     (given is -1) keep P.
     """
     evidence = np.vstack([T.T, np.ones(len(T))]).astype(P.dtype)  # (C + 1, C)
@@ -56,7 +56,7 @@ def count_transition(Q: Floats, given: Ints) -> Floats:
 
 
 def symmetric_transition(diagonal: float, num_classes: int) -> Floats:
-    """T of an annotator who errs towards all other classes alike, (C, C)."""
+    """T whose errors go to all other classes alike, (C, C)."""
     T = np.full((num_classes, num_classes), (1.0 - diagonal) / (num_classes - 1))
     np.fill_diagonal(T, diagonal)
     return T
@@ -66,7 +66,7 @@ def anchor_transition(S: Floats, given: Ints, share: float = 0.2) -> Floats:
     """T from the rows of each predicted class with the largest margins, (C, C).
 
     A first guess to start from: with weak features it is too noisy, with human
-    annotators too clean. Twenty rows of a symmetric annotator are added to each class.
+    annotators too clean. Twenty rows of symmetric noise are added to each class.
     """
     n, C = S.shape
     top = S.argmax(axis=1)
@@ -79,7 +79,7 @@ def anchor_transition(S: Floats, given: Ints, share: float = 0.2) -> Floats:
         keep = int(np.ceil(share * len(rows)))
         clearest = np.argsort(-margin[rows], kind="stable")[:keep]
         counts[c] = np.bincount(given[rows[clearest]], minlength=C)
-    # One error more than was seen: a few right anchors prove no perfect annotator.
+    # One error more than was seen: a few right anchors prove no perfect T.
     right = (np.trace(counts) + 1.0) / (counts.sum() + 2.0)
     diagonal = float(np.clip(right, 1.0 / C, 0.999))
     counts += 20.0 * symmetric_transition(diagonal, C)
@@ -134,4 +134,3 @@ def curvature(P: Floats, T: Floats) -> Floats:
 def _row_sums(A: Floats) -> Floats:
     """``A.sum(axis=1)``, four times as fast."""
     return np.asarray(np.einsum("ij->i", A))
-

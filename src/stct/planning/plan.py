@@ -13,16 +13,17 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.console import size
-from stct.correction.choice import MAX_VALIDATION
-from stct.correction.given_labels import MAX_FITTED
-from stct.correction.many_classes import MANY, SAMPLED, TOP, Annotator, log_likelihood
-from stct.correction.methods import MAX_SORTED
+from stct.correction.canonical import MAX_SORTED
+from stct.correction.pipeline import num_sampled
 from stct.correction.residual import teaching_stride
-from stct.correction.score_fit import SAMPLE
+from stct.correction.result import MANY, TOP
+from stct.correction.scores import is_kept
+from stct.correction.settings import DEFAULT
 from stct.estimator import MAX_DENSE
-from stct.noise_model.likelihood import ForwardModel
+from stct.noise_model.likelihood import LinearLogits, ScaledLogits
+from stct.noise_model.likelihood_tile import LabelCodes
 from stct.noise_model.transition import symmetric_transition
-from stct.numeric.engine import FEW, Local
+from stct.numeric.engine import Local
 from stct.numeric.probabilities import one_hot
 from stct.numeric.ridge import RidgePath, are_few
 from stct.numeric.scratch import LEAST as LEAST_ON_DISK
@@ -39,15 +40,14 @@ from stct.planning.command_cost import (
 CALIBRATION_ROWS = 2 * TILE
 MAX_NUMBERS = 2**23  # of the calibration rows: few if they are wide
 MAX_WIDTH = 512  # columns and classes of the calibration; what is wider is scaled
-# Counted on the default method: passes over the rows themselves after the first two
-# (Gram matrix and leverages), those of them over rows that teach, passes over (n, C),
-# and evaluations that choose and fit.
-FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 2, 5
-NARROW_PASSES, CHOOSE_STEPS = 10, 200
-FIT_STEPS, FIT_STEPS_PER_CLASS = 45, 1.2  # at least so many, more for many classes
+# Counted on the default method: ridge fits with their scores, passes over all rows in
+# all columns, those of them over rows that teach, passes over (n, C), and passes over
+# the sampled rows.
+FITS, WIDE_PASSES, TAUGHT_PASSES = 2.5, 1, 5
+NARROW_PASSES, SAMPLE_PASSES = 6, 250
+# What is not kept is computed again: so many times a ridge fit.
+COMPUTED_AGAIN = 8.0
 MANY_ROWS_FACTOR = 0.7  # of many rows, leverages at one strength
-# With many classes, fits, and passes over the sample: of the likelihood, and wide ones.
-MANY_FITS, MANY_STEPS, MANY_WIDE = 1.0, 50, 8
 READS = 11  # times that every row is read; rows that teach are read more often
 LONG = 3600.0  # seconds from which more machines are worth their trouble
 
@@ -87,7 +87,7 @@ class Costs(NamedTuple):
     factor: float  # Gram matrix, eigenvectors, leverages
     ridge: float  # one fit with its scores
     wide: float  # likelihood and gradient in all columns
-    narrow: float  # the same in the score space; with many classes without gradient
+    narrow: float  # the same of logits
     eigen: float  # once, not for each row: eigenvectors
 
 
@@ -164,7 +164,7 @@ def _reads(problem: Problem) -> float:
         return 2.0  # a check, and then they are sorted in memory
     if problem.decoding:  # and be it for the few that teach
         return READS + TAUGHT_PASSES
-    return READS + TAUGHT_PASSES / teaching_stride(n, d * C)
+    return READS + TAUGHT_PASSES / teaching_stride(n, d, C, DEFAULT.residual)
 
 
 def measure(problem: Problem) -> Costs:
@@ -182,23 +182,18 @@ def measure(problem: Problem) -> Costs:
         start = time.perf_counter()
         path = RidgePath(H, everyone, engine=engine)
         first = time.perf_counter() - start
-        wide = ForwardModel(path.rows, given, nobody, C, offset=Y, engine=engine)
-        small = ForwardModel(Y, given, nobody, C, engine=engine)
-        zero, identity = np.zeros((d, C)), np.eye(C)
-
-        def narrow() -> object:
-            if C > MANY:
-                return log_likelihood(Y, given, Annotator(1.0, T))
-            return small.sums(identity, T)
-
+        codes = LabelCodes(given, nobody, C, engine)
+        wide = LinearLogits(path.rows, codes, engine, offset=Y)
+        small, one = ScaledLogits([Y], codes, engine), np.ones(1)
+        weights = np.full((d, C), 1e-3)
         eigen = _time(lambda: np.linalg.eigh(H[:d].T @ H[:d])) if d < n else 0.0
         factor = min(first, _time(lambda: RidgePath(H, everyone, engine=engine)))
         wider, more = problem.columns / d, problem.classes / C
         return Costs(
             max(factor - eigen, 0.5 * factor) / n * wider**2,
             _time(lambda: path.fit(Y, given, strength=1.0)) / n * wider * more,
-            _time(lambda: wide.sums(zero, T, count=False)) / n * wider * more,
-            _time(narrow) / n * more**2,
+            _time(lambda: wide.sums(weights, T)) / n * wider * more,
+            _time(lambda: small.sums(one, T)) / n * more,
             eigen * wider**3,
         )
 
@@ -219,30 +214,27 @@ def _seconds(problem: Problem, costs: Costs) -> float:
     once = costs.eigen + n * problem.decoding * _reads(problem)
     few = are_few(n, problem.columns)
     factor = costs.factor * (1.0 if few else MANY_ROWS_FACTOR)
-    if problem.classes > MANY:
-        everywhere = factor + MANY_FITS * costs.ridge + 2 * costs.narrow
-        in_sample = MANY_WIDE * costs.wide + MANY_STEPS * costs.narrow
-        sampled = min(n, SAMPLED // problem.classes)
-        return once + n * everywhere + sampled * in_sample
-    taught = TAUGHT_PASSES / teaching_stride(n, problem.columns * problem.classes)
+    C, settings = problem.classes, DEFAULT
+    taught = TAUGHT_PASSES / teaching_stride(n, problem.columns, C, settings.residual)
+    fits = FITS + (0.0 if is_kept(n, C) else COMPUTED_AGAIN)
     everywhere = (
         factor
-        + FITS * costs.ridge
+        + fits * costs.ridge
         + (WIDE_PASSES + taught) * costs.wide
         + NARROW_PASSES * costs.narrow
     )
-    chosen = CHOOSE_STEPS * min(n, SAMPLE) + 10 * min(n, MAX_VALIDATION)
-    steps = max(FIT_STEPS, FIT_STEPS_PER_CLASS * problem.classes)
-    fitted = steps * min(n, MAX_FITTED)
-    return once + n * everywhere + (chosen + fitted) * costs.narrow
+    sampled = min(n, num_sampled(C, settings))
+    return once + n * everywhere + SAMPLE_PASSES * sampled * costs.narrow
 
 
 def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
     n, d, C = problem[:3]
-    kept, sample = (6 * C, 0) if C <= MANY else (6 * TOP, 6 * SAMPLED)
-    if n > FEW and C <= MANY:  # the others are computed again
-        kept = 0 if _on_disk(problem) else 3 * C
+    sample = 6 * min(n, num_sampled(C, DEFAULT)) * C
+    if is_kept(n, C):
+        kept = 6 * C
+    else:  # scores and logits are computed again
+        kept = 2 * TOP if C > MANY else 0 if _on_disk(problem) else C
     leverages = 7 if are_few(n, d) else 1
     rows = n * (4 * (kept + leverages) + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4

@@ -98,7 +98,7 @@ def _correct_and_select(
             if config.correct.enabled:
                 found = correct(H, given, state, config, seed)
             clean = trusted_rows(H, found.labels, hidden, config, state.round, fabric)
-    (state.labels, state.soft, state.annotator), state.clean = fabric.broadcast(
+    (state.labels, state.soft, state.transition), state.clean = fabric.broadcast(
         (found, clean)
     )
 
@@ -108,7 +108,7 @@ class Corrected(NamedTuple):
 
     labels: NDArray[np.intp]  # (n,)
     soft: NDArray[np.float32] | None  # (n, C) Pr[clean | x, given], if to be taught
-    annotator: NDArray[np.floating] | None  # T (C, C), if there is any
+    transition: NDArray[np.floating] | None  # T (C, C), if there is any
 
 
 def correct(
@@ -118,13 +118,13 @@ def correct(
     config: Config,
     seed: int,
 ) -> Corrected:
-    """NMC, Eqs. (6)-(9): corrected labels, and the annotator as it seems."""
+    """NMC, Eqs. (6)-(9): corrected labels, and the transition matrix."""
     start = starting_labels(given, state, config)
     y = [None if label < 0 else int(label) for label in start]
     corrector = fit_corrector(H, y, state, config, seed)
     labels = np.asarray(corrector.labels_, dtype=np.intp)
     if corrector.termination_condition_ == "nothing_learnt":
-        return Corrected(labels, None, state.annotator)
+        return Corrected(labels, None, state.transition)
     soft, known = None, corrector.label_distributions_
     # The scores of `split` and `paper` are no probabilities, and of very many classes
     # only the probable ones are known: then labels must do.
@@ -141,7 +141,7 @@ def starting_labels(
     """Say which labels NMC starts from.
 
     ``loo`` starts from the given labels in every round, because its transition matrix
-    describes the annotator; ``split`` and ``paper`` go on from the last round's.
+    describes the given labels; ``split`` and ``paper`` go on from the last round's.
     """
     last = state.labels
     return given if last is None or config.correct.method == "loo" else last
@@ -152,9 +152,9 @@ def fit_corrector(
 ) -> LabelCorrector:
     """NMC on embeddings H (n, d) and labels of any type, None where missing.
 
-    H is an array or shards. The annotator does not change from round to round, the
-    features do: where images are few, noise that an earlier round has found is
-    remembered by the later ones. Without SRL nothing changes: each look is the first.
+    H is an array or shards. T does not change from round to round, the features do:
+    where images are few, noise that an earlier round has found is remembered by the
+    later ones. Without SRL nothing changes: each look is the first.
     """
     settings = config.correct
     corrector = LabelCorrector(
@@ -166,7 +166,11 @@ def fit_corrector(
         random_state=seed,
     )
     taught = state.frozen is None
-    return corrector.fit(H, y, annotator=state.annotator if taught else None)
+    if not taught or state.transition is None:
+        return corrector.fit(H, y)
+    return corrector.fit(
+        H, y, transition_matrix=state.transition, features_fitted_to_labels=True
+    )
 
 
 def trusted_rows(

@@ -16,7 +16,13 @@ from stct.train.files import read_tensors
 from stct.train.state import State
 
 CHECKPOINT = "checkpoint.safetensors"
-_ARRAYS = ("labels", "soft", "clean", "annotator")  # of a State
+# Arrays of a State, and their names in the file.
+_ARRAYS = {
+    "labels": "labels",
+    "soft": "soft",
+    "clean": "clean",
+    "transition": "annotator",
+}
 
 
 def settings_hash(config: Config, seed: int) -> str:
@@ -63,9 +69,9 @@ def _tensors(state: State) -> dict[str, Tensor]:
         for i, memory in state.optimizer.state_dict()["state"].items():
             if memory["momentum_buffer"] is not None:
                 tensors[f"momentum.{i}"] = memory["momentum_buffer"]
-    for name in _ARRAYS:
-        if getattr(state, name) is not None:
-            tensors[name] = torch.from_numpy(getattr(state, name))
+    for field, name in _ARRAYS.items():
+        if getattr(state, field) is not None:
+            tensors[name] = torch.from_numpy(getattr(state, field))
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
@@ -78,8 +84,8 @@ def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) ->
     state.phase = place["phase"]
     state.round, state.step = int(place["round"]), int(place["step"])
     state.momentum = {int(i): t for i, t in _part(tensors, "momentum.").items()}
-    for name in _ARRAYS:
-        setattr(state, name, tensors[name].numpy() if name in tensors else None)
+    for field, name in _ARRAYS.items():
+        setattr(state, field, tensors[name].numpy() if name in tensors else None)
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

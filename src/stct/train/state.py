@@ -33,7 +33,7 @@ class State:
     labels: NDArray[np.intp] | None = None  # (n,) of this round, corrected
     soft: NDArray[np.float32] | None = None  # (n, C) their distributions, if used
     clean: NDArray[np.bool_] | None = None  # (n,) selected in this round
-    annotator: NDArray[np.floating] | None = None  # T (C, C) of the last correction
+    transition: NDArray[np.floating] | None = None  # T (C, C) of the last correction
     frozen: Network | None = None  # without SRL: the network that NMC sees
 
     def enter(self, phase: str, round_number: int) -> None:
