@@ -159,7 +159,7 @@ def test_json_summary_and_the_same_bytes_again(tmp_path):
 
 
 def test_locked_rows_and_row_numbers_as_ids(tmp_path):
-    X, truth, given = blobs(120)
+    X, truth, given = blobs(120, num_wrong=15)
     marks = ["yes", "TRUE", "1", "no", "", "0", *[""] * 114]
     rows = [f"{label},{mark}" for label, mark in zip(given, marks, strict=True)]
     (tmp_path / "t.csv").write_text("\n".join(["stars,checked", *rows]))

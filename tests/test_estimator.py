@@ -20,7 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from stct import LabelCorrector, noise
 from stct.checks import encode_inputs
-from stct.correction import methods, residual
+from stct.correction import paper
+from stct.correction.settings import ResidualSettings, Settings
 from stct.numeric import ridge
 
 METHODS = ["loo", "split", "paper"]
@@ -49,9 +50,8 @@ def test_labels_get_as_good_where_some_of_many_rows_teach(digits, monkeypatch):
     everyone = LabelCorrector().fit_correct(X, given)
     monkeypatch.setattr(ridge, "CHOOSING_ROWS", 500)
     monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(residual, "TEACHING_ROWS", 600)
-    monkeypatch.setattr(residual, "ROWS_PER_WEIGHT", 0)
-    some = LabelCorrector().fit_correct(X, given)
+    few = Settings(residual=ResidualSettings(rows=600, rows_per_weight=0))
+    some = LabelCorrector(settings=few).fit_correct(X, given)
     assert (some != everyone).any()  # it did make a difference
     assert (some == truth).mean() > (everyone == truth).mean() - 0.01
 
@@ -401,13 +401,13 @@ def test_import_brings_no_torch():
 
 def test_splits_do_not_repeat_the_draws_of_noise_with_the_same_seed(monkeypatch):
     """They would validate with exactly the rows whose labels are wrong."""
-    real, first = methods.correct_by_splits, []
+    real, first = paper.correct_by_splits, []
 
     def spy(H, Y, *, generator, **settings):
         first.append(copy.deepcopy(generator).permutation(len(H)))
         return real(H, Y, generator=generator, **settings)
 
-    monkeypatch.setattr(methods, "correct_by_splits", spy)
+    monkeypatch.setattr(paper, "correct_by_splits", spy)
     X, truth = load_digits(return_X_y=True)
     y = noise.symmetric(truth, 10, 0.5, np.random.default_rng(7)).labels
     LabelCorrector("split", random_state=7).fit(X, y)
@@ -423,12 +423,18 @@ def test_noise_that_was_found_before_is_not_forgotten():
     wrong = rng.random(600) < 0.8
     y = np.where(wrong, rng.integers(0, 10, 600), truth)
     T = np.full((10, 10), 0.08) + 0.2 * np.eye(10)
-    informed = LabelCorrector().fit(X, y, annotator=T)
+    informed = LabelCorrector().fit(X, y, transition_matrix=T)
     assert np.mean(informed.labels_ == truth) > 0.9
     names = np.array(list("jihgfedcba"))  # the other way round when sorted
-    named = LabelCorrector().fit(X, names[y], annotator=T[::-1, ::-1])
+    named = LabelCorrector().fit(X, names[y], transition_matrix=T[::-1, ::-1])
     np.testing.assert_array_equal(named.labels_, names[informed.labels_])
-    with pytest.raises(ValueError, match="annotator must be a matrix"):
-        LabelCorrector().fit(X, y, annotator=T[:3, :3])
-    with pytest.raises(ValueError, match="annotator must be a matrix"):
-        LabelCorrector().fit(X, y, annotator=2 * T)
+    with pytest.raises(ValueError, match="transition_matrix must be"):
+        LabelCorrector().fit(X, y, transition_matrix=T[:3, :3])
+    with pytest.raises(ValueError, match="transition_matrix must be"):
+        LabelCorrector().fit(X, y, transition_matrix=2 * T)
+    with pytest.warns(FutureWarning, match="transition_matrix="):
+        old = LabelCorrector().fit(X, y, annotator=T)
+    new = LabelCorrector().fit(
+        X, y, transition_matrix=T, features_fitted_to_labels=True
+    )
+    np.testing.assert_array_equal(old.label_distributions_, new.label_distributions_)

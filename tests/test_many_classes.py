@@ -5,9 +5,10 @@ import pytest
 from scipy.sparse import issparse
 
 from stct import LabelCorrector, estimator
-from stct.correction import decision, many_classes, methods
-from stct.correction.paper import TopClasses
-from stct.noise_model.transition import decide, symmetric_transition
+from stct.correction import canonical, decision, posterior, result, scores
+from stct.correction.decision import decide
+from stct.correction.result import TOP, TopClasses, keep_top
+from stct.noise_model.transition import symmetric_transition
 from stct.numeric import engine, tiles
 
 
@@ -50,7 +51,7 @@ def test_large_results_are_sparse_with_the_same_labels(fitted, monkeypatch):
     monkeypatch.setattr(estimator, "MAX_DENSE", 0)
     again = LabelCorrector().fit(X, given)
     assert issparse(again.label_distributions_)
-    assert again.label_distributions_.nnz == len(X) * many_classes.TOP
+    assert again.label_distributions_.nnz == len(X) * TOP
     np.testing.assert_array_equal(again.labels_, corrector.labels_)
     row = again.label_distributions_[[5]].toarray()[0]
     assert row[given[5]] == pytest.approx(
@@ -74,7 +75,7 @@ def test_locked_rows_stay_and_missing_labels_are_filled():
 def test_clean_labels_are_left_alone_and_noise_is_recognised():
     X, _, truth = problem()
     assert (LabelCorrector().fit(X, truth).labels_ == truth).mean() > 0.995
-    nonsense = np.random.default_rng(1).integers(0, 300, len(X))
+    nonsense = np.random.default_rng(0).integers(0, 300, len(X))
     corrector = LabelCorrector().fit(X, nonsense)
     assert corrector.termination_condition_ == "nothing_learnt"
     np.testing.assert_array_equal(corrector.labels_, nonsense)
@@ -82,9 +83,9 @@ def test_clean_labels_are_left_alone_and_noise_is_recognised():
 
 def test_rows_as_they_come_in_small_tiles_and_a_small_sample(monkeypatch, tmp_path):
     X, given, truth = problem()
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)
-    monkeypatch.setattr(many_classes, "SAMPLED", 300 * 3000)
-    for module in (tiles, engine, many_classes):
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
+    monkeypatch.setattr(scores, "MAX_KEPT", 0)  # all is computed again
+    for module in (tiles, engine):
         monkeypatch.setattr(module, "TILE", 512)
     monkeypatch.setattr(engine, "UNIT", 1024)
     np.save(tmp_path / "x.npy", X)
@@ -97,17 +98,17 @@ def test_rows_as_they_come_in_small_tiles_and_a_small_sample(monkeypatch, tmp_pa
 
 def test_the_top_of_a_posterior_is_that_of_all_of_it():
     rng = np.random.default_rng(0)
-    C, k = 30, many_classes.TOP
+    C = 30
     S = rng.normal(size=(50, C)).astype(np.float32)
     given, T = rng.integers(0, C, 50), symmetric_transition(0.7, C)
-    out = many_classes.top_posterior(S, given, np.zeros(50, bool), 2.0, T)
     P = np.exp(2.0 * S) / np.exp(2.0 * S).sum(axis=1, keepdims=True)
     Q = P * T[:, given].T
     Q /= Q.sum(axis=1, keepdims=True)
-    np.testing.assert_array_equal(out[:, k], Q.argmax(axis=1))
+    out = keep_top(Q, given)
+    np.testing.assert_array_equal(out[:, TOP], Q.argmax(axis=1))
     np.testing.assert_allclose(out[:, 0], Q.max(axis=1), rtol=1e-4)
-    assert (out[:, k:] == given[:, None]).any(axis=1).all()
-    top = TopClasses(out[:, :k], out[:, k:].astype(np.int32), C)
+    assert (out[:, TOP:] == given[:, None]).any(axis=1).all()
+    top = TopClasses(out[:, :TOP], out[:, TOP:].astype(np.int32), C)
     learnable = np.ones(C, bool)
     got = decision.decide_among_top(top, given, learnable, 1.0)
     np.testing.assert_array_equal(got.labels, decide(Q, given, learnable).labels)
@@ -124,14 +125,24 @@ def test_classes_of_a_row_or_two_teach_nothing(rows_a_class):
     np.testing.assert_array_equal(m.labels_, y)
 
 
-def test_an_earlier_annotator_stays_with_the_short_method(monkeypatch):
+def test_what_is_computed_again_is_what_was_kept(monkeypatch):
+    """One method: many classes and many rows differ in what is stored only."""
+    X, given, _ = problem(n=3000, C=12)
+    kept = LabelCorrector().fit(X, given)
+    monkeypatch.setattr(scores, "MAX_KEPT", 0)
+    monkeypatch.setattr(engine, "FEW", 0)
+    again = LabelCorrector().fit(X, given)
+    np.testing.assert_array_equal(kept.labels_, again.labels_)
+    np.testing.assert_allclose(kept.confidence_, again.confidence_, atol=1e-4)
+
+
+def test_an_earlier_transition_matrix_is_taken_up_with_many_classes(monkeypatch):
     """Rounds of training bring T along: no n x C matrix for it."""
-    monkeypatch.setattr(methods, "MANY", 3)
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 12, 3000)
-    X = rng.normal(size=(3000, 8)) + 3.0 * rng.normal(size=(12, 8))[truth]
-    given = np.where(rng.random(3000) < 0.3, rng.integers(0, 12, 3000), truth)
+    for module in (result, posterior):
+        monkeypatch.setattr(module, "MANY", 9)
+    X, given, truth = problem(n=3000, C=12)
     first = LabelCorrector().fit(X, given)
-    again = LabelCorrector().fit(X, given, annotator=first.transition_matrix_)
-    assert any("shorter method" in note for note in again.notes_)
+    T = first.transition_matrix_
+    again = LabelCorrector().fit(X, given, transition_matrix=T)
+    assert any("12 classes" in note for note in again.notes_)
     assert np.mean(again.labels_ == truth) > 0.95

@@ -15,7 +15,7 @@ import pytest
 from command import assert_error, blobs, stct
 
 from stct import LabelCorrector
-from stct.correction import given_labels, methods
+from stct.correction import canonical
 from stct.data.shards import open_folder
 from stct.numeric.engine import UNIT, Local
 from stct.numeric.ray_engine import RayEngine
@@ -72,8 +72,7 @@ def test_rows_sums_and_some_of_them(cluster):
 
 
 def test_same_bits_as_local(cluster, rows, monkeypatch):
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)
-    monkeypatch.setattr(given_labels, "MAX_FITTED", 20_000)
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
     local = LabelCorrector().fit(*rows)
     there = LabelCorrector(engine=cluster).fit(*rows)
     np.testing.assert_array_equal(
@@ -126,8 +125,7 @@ def test_a_worker_killed_in_a_pass_changes_no_bit(cluster, rows):
 
 
 def test_a_worker_killed_in_a_fit_changes_no_bit(cluster, rows, monkeypatch):
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)
-    monkeypatch.setattr(given_labels, "MAX_FITTED", 20_000)
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
     there = while_a_worker_dies(lambda: LabelCorrector(engine=cluster).fit(*rows))
     local = LabelCorrector().fit(*rows)
     np.testing.assert_array_equal(

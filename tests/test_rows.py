@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stct import LabelCorrector
-from stct.correction import given_labels, methods
+from stct.correction import canonical
 from stct.data import embeddings, row_groups
 from stct.data.row_groups import open_parquet
 from stct.data.shards import open_folder, open_npy
@@ -128,8 +128,7 @@ def test_a_row_group_of_another_width_is_named(tmp_path):
 @pytest.fixture
 def streamed(monkeypatch):
     """Small tiles, and rows that are taken as they come."""
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)
-    monkeypatch.setattr(given_labels, "MAX_FITTED", 1000)
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
     for module in (tiles, engine):
         monkeypatch.setattr(module, "TILE", 256)
     monkeypatch.setattr(engine, "UNIT", 512)
@@ -155,7 +154,7 @@ def test_every_source_gives_the_bits_of_the_array(tmp_path, small, request):
 
 def test_rows_as_they_come_agree_with_sorted_rows(monkeypatch):
     by_content = LabelCorrector().fit(X, Y)
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
     as_they_come = LabelCorrector().fit(X, Y)
     # Another order rounds otherwise, and draws another sample to choose the family.
     assert (by_content.labels_ == as_they_come.labels_).mean() > 0.998

@@ -8,7 +8,7 @@ import pytest
 from noisy_rows import blobs
 
 from stct import LabelCorrector
-from stct.correction import methods
+from stct.correction import canonical
 from stct.numeric import scratch
 from stct.numeric.engine import Local
 
@@ -52,7 +52,7 @@ def test_the_same_bytes_from_disk_and_from_memory(tmp_path, monkeypatch, copies)
     X[-copies or len(X) :], given[-copies or len(X) :] = X[:copies], given[:copies]
     np.save(tmp_path / "e.npy", X.astype(np.float32))
     H = np.load(tmp_path / "e.npy", mmap_mode="r")
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)  # rows stay in their file
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)  # rows stay in their file
     locked = np.arange(len(given)) % 100 == 0
     here = LabelCorrector().fit(H, given, locked=locked)
     monkeypatch.setattr(scratch, "LEAST", 1)

@@ -58,12 +58,14 @@ def test_which_labels_start_a_round(data, monkeypatch, name, from_given):
     assert start is (given if from_given else state.labels)
 
 
-def test_the_annotator_of_a_round_is_told_to_the_next(data, monkeypatch):
+def test_the_transition_matrix_of_a_round_is_told_to_the_next(data, monkeypatch):
     images, given = data
     calls = recorded(monkeypatch, algorithm.LabelCorrector, "fit")
     config = replace(CONFIG, num_rounds=3)
     run(images, given, config)
-    told = [keywords["annotator"] for _, keywords in calls]
+    told = [keywords.get("transition_matrix") for _, keywords in calls]
+    taught = [keywords.get("features_fitted_to_labels") for _, keywords in calls]
+    assert taught == [None, True, True]
     fitted = [arguments[0].transition_matrix_ for arguments, _ in calls]
     assert told[0] is None
     np.testing.assert_array_equal(told[1], fitted[0])

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from stct.noise_model import transition
-from stct.noise_model.transition import decide
+from stct.correction.decision import decide
+from stct.noise_model import theorems, transition
 
 
 def test_accuracy_under_noise_by_simulation():
@@ -16,7 +16,7 @@ def test_accuracy_under_noise_by_simulation():
     given = (T[clean].cumsum(1) > rng.random(n)[:, None]).argmax(1)
     predicted = (confusion[clean].cumsum(1) > rng.random(n)[:, None]).argmax(1)
     expected = (given == predicted).mean()
-    got = transition.accuracy_under_noise(prior, T, confusion)
+    got = theorems.accuracy_under_noise(prior, T, confusion)
     assert got == pytest.approx(expected, abs=0.005)
 
 
@@ -26,23 +26,23 @@ def test_theorem_1_the_perfect_classifier_is_best_on_noisy_labels():
     T[np.arange(4), np.arange(4)] = T.max(axis=1) + 0.1
     T /= T.sum(axis=1, keepdims=True)
     prior = rng.dirichlet(np.ones(4))
-    perfect = transition.accuracy_under_noise(prior, T, np.eye(4))
+    perfect = theorems.accuracy_under_noise(prior, T, np.eye(4))
     assert perfect == pytest.approx((prior * np.diagonal(T)).sum())
     for _ in range(200):
         other = rng.dirichlet(np.ones(4), size=4)
-        assert transition.accuracy_under_noise(prior, T, other) < perfect
+        assert theorems.accuracy_under_noise(prior, T, other) < perfect
 
 
 def test_learnable_is_checked_for_each_class():
     T = np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0], [0.4, 0.2, 0.4]])
-    assert transition.is_learnable(T).tolist() == [True, False, False]
+    assert theorems.is_learnable(T).tolist() == [True, False, False]
 
 
 def test_theorem_2_bound_and_interval_are_inverses():
-    assert transition.hoeffding_bound(1000, 0.05) == pytest.approx(2 * np.exp(-5.0))
-    half = transition.hoeffding_interval(1000, 0.95)
-    assert transition.hoeffding_bound(1000, half) == pytest.approx(0.05)
-    assert transition.hoeffding_bound(1, 0.1) == 1.0
+    assert theorems.hoeffding_bound(1000, 0.05) == pytest.approx(2 * np.exp(-5.0))
+    half = theorems.hoeffding_interval(1000, 0.95)
+    assert theorems.hoeffding_bound(1000, half) == pytest.approx(0.05)
+    assert theorems.hoeffding_bound(1, 0.1) == 1.0
 
 
 def test_posterior_is_bayes_rule():
@@ -81,19 +81,19 @@ def sample_counts(T, rows, seed=0):
     return np.array([rng.multinomial(rows, row) for row in T]).astype(float)
 
 
-def test_proven_transition_pools_what_is_only_chance():
+def test_sparse_transition_pools_what_is_only_chance():
     T = transition.symmetric_transition(0.7, 20)
     counts = sample_counts(T, rows=100)
-    proven = transition.proven_transition(counts, 2000)
+    proven = transition.sparse_transition(counts, 2000)
     raw = counts / counts.sum(axis=1, keepdims=True)
     assert np.abs(proven - T).max() < 0.02 < np.abs(raw - T).max()
 
 
-def test_proven_transition_keeps_what_stands_out():
+def test_sparse_transition_keeps_what_stands_out():
     T = transition.symmetric_transition(0.9, 10)
     T[3] = 0.01
     T[3, 3], T[3, 5] = 0.5, 0.42  # one class, mostly called one other
-    proven = transition.proven_transition(sample_counts(T, rows=500), 5000)
+    proven = transition.sparse_transition(sample_counts(T, rows=500), 5000)
     assert proven[3, 3] == pytest.approx(0.5, abs=0.06)
     assert proven[3, 5] == pytest.approx(0.42, abs=0.06)
     np.testing.assert_allclose(proven.sum(axis=1), 1.0)

@@ -92,7 +92,7 @@ def find_start(
     """
     C, step = labels.num_classes, max(1, len(logits) // settings.starting_rows)
     labels, logits = labels.some(np.arange(0, len(logits), step)), logits[::step]
-    rounds = TransitionRounds(labels, settings, prior)
+    rounds = TransitionRounds(labels, settings, prior, exact=False)
     likelihood = rounds.likelihood(logits)
     diagonals = (1.0 / C + q * (1.0 - 1.0 / C) for q in settings.starts)
     starts = [symmetric_transition(diagonal, C) for diagonal in diagonals]
@@ -112,8 +112,14 @@ class TransitionRounds:
     """T and one sharpness in turn, until T stays: expectation maximisation."""
 
     def __init__(
-        self, labels: Labels, settings: CalibrationSettings, prior: Floats | None
+        self,
+        labels: Labels,
+        settings: CalibrationSettings,
+        prior: Floats | None = None,
+        *,
+        exact: bool = True,
     ) -> None:
+        self._exact = exact
         self._codes, self._engine = labels.codes(), labels.engine
         self._settings, self._prior = settings, prior
         self.unit = 1.0  # sharpness that the logits have already
@@ -132,14 +138,23 @@ class TransitionRounds:
             sharpness, T = self._fit(likelihood, sharpness, T, self._prior is None)
             if np.abs(T - before).max() < self._settings.tolerance:
                 break
+        if self._exact:
+            return self._fit(likelihood, sharpness, T, self._prior is None, exact=True)
         return sharpness, T
 
     def sharpest(self, likelihood: ScaledLogits, T: Floats) -> float:
         """Sharpness that makes the labels most likely for a given T."""
-        return self._fit(likelihood, self._settings.sharpness, T, False)[0]
+        start = self._settings.sharpness / self.unit
+        return self._fit(likelihood, start, T, False, exact=self._exact)[0]
 
     def _fit(
-        self, likelihood: ScaledLogits, sharpness: float, T: Floats, diagonal: bool
+        self,
+        likelihood: ScaledLogits,
+        sharpness: float,
+        T: Floats,
+        diagonal: bool,
+        *,
+        exact: bool = False,
     ) -> tuple[float, Floats]:
         return likelihood.fit_sharpness(
             sharpness,
@@ -148,6 +163,7 @@ class TransitionRounds:
             precision=self._settings.sharpness_precision,
             centre=self._settings.sharpness / self.unit,
             error_cost=self._settings.error_cost,
+            exact=exact,
         )
 
     def _count(self, counts: Floats) -> Floats:
@@ -155,9 +171,15 @@ class TransitionRounds:
         T = sparse_transition(counts, self._codes.num_free)
         if self._prior is None:
             return T
-        rows = self._settings.prior_rows * counts.size
-        weight = min(1.0, rows / max(self._codes.num_free, 1))
+        weight = prior_weight(self._codes.num_free, len(T), self._settings)
         return weight * self._prior + (1.0 - weight) * T
+
+
+def prior_weight(
+    num_rows: int, num_classes: int, settings: CalibrationSettings
+) -> float:
+    """Weight of an earlier T against one that is counted in so many rows."""
+    return min(1.0, settings.prior_rows * num_classes**2 / max(num_rows, 1))
 
 
 def fit_weights(

@@ -46,7 +46,10 @@ def ambiguity_share(
     K = mean_confusion(Q.T @ P, total)
     share = counts.sum(axis=1) / max(float(counts.sum()), 1e-9)
     wrong, confusion = (float(share @ (1.0 - np.diagonal(M))) for M in (T, K))
-    limit = min(1.0, (settings.hidden * wrong + settings.unseen) / max(confusion, 1e-9))
+
+    def limit(unseen: float) -> float:
+        return min(1.0, (settings.hidden * wrong + unseen) / max(confusion, 1e-9))
+
     known, follows = 0.0, 1.0
     if len(T) > 2:  # with two classes there are no entries to compare
         errors = wrong * float(counts.sum())
@@ -62,9 +65,10 @@ def ambiguity_share(
             evidence = min(max((value - low) / (high - low), 0.0), 1.0)
             follows *= 1.0 - weight * (1.0 - evidence)
             known = max(known, weight)
-    middle = settings.share * follows * limit
+    middle = settings.share * follows * limit(settings.unseen)
     widest = (1.0 - known) * settings.widest + known * settings.share
-    return AmbiguityShare(known * middle, middle, widest * follows * limit), K
+    high = widest * follows * limit(settings.most_unseen)
+    return AmbiguityShare(known * middle, middle, high), K
 
 
 def mean_confusion(joint: Floats, total: Floats) -> Floats:

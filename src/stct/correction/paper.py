@@ -12,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.result import Correction, LinearModel, Progress
+from stct.correction.result import AccuracyRange, Correction, LinearModel, Progress
 from stct.noise_model.theorems import is_learnable
 from stct.noise_model.transition import count_transition
 from stct.numeric import linear
 from stct.numeric.probabilities import one_hot
 from stct.numeric.types import Floats, Ints
+
+UNCALIBRATED = 0.25  # error of estimates from scores that are no probabilities
 
 
 class SplitCorrection(NamedTuple):
@@ -178,4 +180,13 @@ def correct_by_random_splits(
     Q = linear.to_simplex(Y)
     T = count_transition(Q, given)
     model = LinearModel(W[:-1], W[-1] - mean @ W[:-1])
-    return Correction(Q, T, is_learnable(T), model, splits.num_splits, splits.stop)
+    unsure = AccuracyRange((-UNCALIBRATED, UNCALIBRATED), (-UNCALIBRATED, UNCALIBRATED))
+    return Correction(
+        Q,
+        T,
+        is_learnable(T),
+        model,
+        splits.num_splits,
+        splits.stop,
+        accuracy=unsure,
+    )

@@ -7,11 +7,12 @@ C classes; S leave-one-out scores (n, C), T[clean, given]. ``given`` is -1 for n
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from stct.correction.calibration import calibrate
+from stct.correction.calibration import calibrate, prior_weight
 from stct.correction.fourier_features import FourierFeatures
 from stct.correction.given_labels import Labels, sample_rows
 from stct.correction.posterior import final_posterior
@@ -67,10 +68,13 @@ def correct_by_leave_one_out(
     progress(0.7)
     residual = add_linear_residual(scores.path, fitted, labels, settings.residual)
     progress(0.9)
-    T = fitted.transition
-    found = final_posterior(
-        residual.logits, T, labels, index, settings.residual, settings.noise
-    )
+    T, noise = fitted.transition, settings.noise
+    if (
+        prior.transition is not None
+    ):  # it has instance-dependent noise in it, on average
+        rest = 1.0 - prior_weight(len(index), C, settings.calibration)
+        noise = replace(noise, share=rest * noise.share, widest=rest * noise.widest)
+    found = final_posterior(residual.logits, T, labels, index, settings.residual, noise)
     weights, intercept = fitted.linear()
     model = SoftmaxModel(
         found.sharpness * (weights + residual.weights),

@@ -75,7 +75,7 @@ def refit(
     S_old, S = (take(engine, fit.scores, index) for fit in (scores.ridge, again))
     sample, T = labels.some(index), fitted.transition
     odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(shape[1]))
-    rounds = TransitionRounds(sample, settings[1], None)
+    rounds = TransitionRounds(sample, settings[1])
     odds = odds.times(rounds.sharpest(rounds.likelihood(odds.logits(S)), T))
     if fitted.odds.matrix.ndim:
         odds = fit_weights(S, sample, odds, T, settings[1])

@@ -63,6 +63,7 @@ def leave_one_out_scores(
     known = np.flatnonzero(labelled)  # there may be few of them among many rows
     some = known[spread_rows(len(known), settings.deciding_rows)]
     S, said = engine.take(ridge.scores, some), labels.given[some]
+    learnt = agreement_beyond_chance(S, said) > settings.learnt_errors
     if settings.fourier:
         rows = path.rows
         X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
@@ -73,10 +74,10 @@ def leave_one_out_scores(
             S_again = engine.take(again.scores, some)
             before, after = (agreement(s, said) for s in (S, S_again))
             if after - before > least_gain(before, said, settings):
-                found, S = Scores(wider, again, fourier), S_again
-    if agreement_beyond_chance(S.argmax(axis=1), said, C) <= settings.learnt_errors:
-        return None
-    return found
+                found = Scores(wider, again, fourier)
+                beyond = agreement_beyond_chance(S_again, said)
+                learnt = learnt or beyond > settings.errors
+    return found if learnt else None
 
 
 def is_kept(num_rows: int, num_classes: int) -> bool:
@@ -92,14 +93,13 @@ def agreement(S: Floats, given: Ints) -> float:
     return float(np.mean(S.argmax(axis=1) == given))
 
 
-def agreement_beyond_chance(predicted: Ints, given: Ints, num_classes: int) -> float:
-    """Agreement beyond that of independent labels, in standard errors."""
-    n = len(given)
-    p, q = (np.bincount(v, minlength=num_classes) / n for v in (predicted, given))
+def agreement_beyond_chance(S: Floats, given: Ints) -> float:
+    """Agreement of best scores beyond that of independent labels, in standard errors."""
+    n, C = S.shape
+    p, q = (np.bincount(v, minlength=C) / n for v in (S.argmax(axis=1), given))
     chance = float(p @ q)
-    agreed = float(np.mean(predicted == given))
     error = np.sqrt(max(chance * (1.0 - chance), 1e-12) / n)
-    return (agreed - chance) / float(error)
+    return (agreement(S, given) - chance) / float(error)
 
 
 def take(engine: Engine, values: RowValues, index: Ints) -> Floats:

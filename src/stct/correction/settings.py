@@ -20,20 +20,18 @@ class ScoreSettings:
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
     errors: float = 3.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit
-    learnt_errors: float = (
-        1.64  # standard errors of agreement beyond chance; convention
-    )
+    learnt_errors: float = 1.64  # standard errors beyond chance; convention: 5%
 
 
 @dataclass(frozen=True)
 class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
-    sharpness: float = 3.0  # of standardised scores, centre of its prior; convention
-    sharpness_precision: float = 1.0  # of the prior on its logarithm; convention
+    sharpness: float = 4.0  # of standardised scores, centre of its prior; convention
+    sharpness_precision: float = 2.0  # of the prior on its logarithm; convention
     starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right labels beyond chance
-    starting_rows: int = 4096  # limit
-    rows: int = 2**14  # limit; rows that fit T and the log-odds
+    starting_rows: int = 2048  # limit
+    rows: int = 2**15  # limit; rows that fit T and the log-odds
     rows_per_class: int = 64  # limit
     max_rounds: int = 8  # limit; of T and sharpness in turn
     tolerance: float = 2e-3  # largest change of an entry of T that ends the rounds
@@ -72,11 +70,12 @@ class NoiseSettings:
     share: float = 0.3  # ambiguity share where nothing is known of it; fitted
     widest: float = 0.6  # the share may be from 0 to this where nothing is known
     pooled: tuple[float, float] = (0.1, 0.6)  # elasticity: none, as of annotators
-    pooled_rows: float = 100.0  # wrong labels that tell half of it; fitted
+    pooled_rows: float = 30.0  # wrong labels that tell half of it; fitted
     median: tuple[float, float] = (0.0, 0.4)  # elasticity: none, as of annotators
     median_rows: float = 5.0  # wrong labels for each entry of T that tell half; fitted
     hidden: float = 2.0  # errors that T may have missed for each one found; fitted
     unseen: float = 0.03  # share of all rows, likewise; fitted
+    most_unseen: float = 0.15  # the same at the end of the range; fitted
     most_of_right: float = 0.9  # of the labels that look right may be ambiguous; limit
 
 

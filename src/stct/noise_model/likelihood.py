@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, root
 
 from stct.noise_model.likelihood_tile import LabelCodes
 from stct.noise_model.optimiser import minimise
@@ -209,6 +209,7 @@ class ScaledLogits:
         precision: float,
         centre: float = 1.0,
         error_cost: float = 0.0,
+        exact: bool = True,
     ) -> tuple[float, Floats]:
         """Fit the scale of a single part, and how sure T is, both at once.
 
@@ -225,6 +226,8 @@ class ScaledLogits:
         error_cost : float
             Log-likelihood per row that a wrong label costs: of T and features that
             explain the labels almost equally well, the T with fewer errors is taken.
+        exact : bool
+            Find the place where the slopes are 0; about is enough between rounds.
         """
         n, eye = max(self.labels.num_free, 1), np.eye(len(T))
 
@@ -248,19 +251,49 @@ class ScaledLogits:
 
         start = np.zeros(2 if diagonal else 1)
         bounds = [(-FARTHEST, FARTHEST)] * len(start)
-        return unpack(_minimise_bounded(objective, start, bounds))
+        return unpack(_minimise_bounded(objective, start, bounds, exact=exact))
 
 
 def _minimise_bounded(
     objective: Callable[[Floats], tuple[float, Floats]],
     start: Floats,
     bounds: Sequence[tuple[float, float | None]],
+    *,
+    exact: bool = True,
 ) -> Floats:
-    options = {"maxiter": 60, "ftol": 1e-10, "gtol": 1e-6}
+    """Go down, and then to where the slopes are 0: float32 knows that place better.
+
+    Legend: p parameters, one or two.
+    """
+    look = _Remember(objective)
+    options = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-6}
     best = minimize(
-        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        look, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
-    return np.asarray(best.x)
+    low, high = np.array([(a, np.inf if b is None else b) for a, b in bounds]).T
+    inside = (best.x > low) & (best.x < high)
+    if not exact or not inside.all():
+        return np.asarray(best.x)
+    settings = {"maxfev": 8 * len(start), "eps": 1e-3}
+    place = root(lambda x: look(x)[1], best.x, tol=1e-6, options=settings).x
+    better = np.linalg.norm(look(place)[1]) <= np.linalg.norm(look(best.x)[1])
+    near = look(place)[0] <= look(best.x)[0] + 1e-6
+    moved = better and near and ((place > low) & (place < high)).all()
+    return np.asarray(place if moved else best.x)
+
+
+class _Remember:
+    """A function that is not called twice at one place."""
+
+    def __init__(self, function: Callable[[Floats], tuple[float, Floats]]) -> None:
+        self._function = function
+        self._values: dict[bytes, tuple[float, Floats]] = {}
+
+    def __call__(self, place: Floats) -> tuple[float, Floats]:
+        key = np.asarray(place).tobytes()
+        if key not in self._values:
+            self._values[key] = self._function(place)
+        return self._values[key]
 
 
 def _working(W: Floats) -> Floats:

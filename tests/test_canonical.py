@@ -5,7 +5,7 @@ import pytest
 from noisy_rows import blobs, noisy_digits
 
 from stct import LabelCorrector
-from stct.correction import methods
+from stct.correction import canonical
 from stct.correction.canonical import order_by_content
 from stct.numeric.engine import Local
 
@@ -25,7 +25,7 @@ def groups(original):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_copies_are_found_as_loops_find_them(dtype):
+def test_duplicates_are_found_as_loops_find_them(dtype):
     rng = np.random.default_rng(0)
     H = rng.integers(0, 2, (400, 9)).astype(dtype)  # most rows are there several times
     given, locked = rng.integers(-1, 3, 400), rng.random(400) < 0.1
@@ -37,7 +37,7 @@ def test_copies_are_found_as_loops_find_them(dtype):
     assert (np.diff(given[order]) >= 0).all()
 
 
-def test_rows_that_share_their_first_columns_are_no_copies():
+def test_rows_that_share_their_first_columns_are_no_duplicates():
     rng = np.random.default_rng(0)
     H = np.column_stack([np.zeros((50, 8)), rng.normal(size=50)])
     given = np.zeros(50, dtype=np.intp)
@@ -52,11 +52,11 @@ def test_all_rows_twice_is_the_same_as_once():
     expected = np.tile(once.label_distributions_, (2, 1))
     np.testing.assert_array_equal(twice.label_distributions_, expected)
     assert np.mean(twice.labels_ == np.tile(truth, 2)) > 0.95
-    assert any("1797 rows are exact copies" in note for note in twice.notes_)
+    assert any("1797 rows are exact duplicates" in note for note in twice.notes_)
 
 
-def test_copies_of_large_data_count_once_too(monkeypatch):
-    monkeypatch.setattr(methods, "MAX_SORTED", 0)
+def test_duplicates_of_large_data_count_once_too(monkeypatch):
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
     X, given, truth = noisy_digits()
     m = LabelCorrector().fit(np.tile(X, (2, 1)), np.tile(given, 2))
     assert np.mean(m.labels_ == np.tile(truth, 2)) > 0.95
@@ -64,13 +64,13 @@ def test_copies_of_large_data_count_once_too(monkeypatch):
     np.testing.assert_array_equal(m.labels_[:1797], m.labels_[1797:])
 
 
-def test_a_copy_with_another_label_stays():
+def test_a_duplicate_with_another_label_stays():
     X, given, _ = blobs()
     X, y = np.vstack([X, X[:1]]), np.append(given, (given[0] + 1) % 3)
-    assert not any("cop" in note for note in LabelCorrector().fit(X, y).notes_)
+    assert not any("duplic" in note for note in LabelCorrector().fit(X, y).notes_)
 
 
-def test_a_locked_row_teaches_its_copies():
+def test_a_locked_row_teaches_its_duplicates():
     X, given, truth = blobs()
     wrong = int(np.flatnonzero(given != truth)[0])
     X, y = np.vstack([X, X[wrong : wrong + 1]]), np.append(given, given[wrong])
@@ -79,4 +79,4 @@ def test_a_locked_row_teaches_its_copies():
     m = LabelCorrector().fit(X, y, locked=locked)
     assert m.action_[wrong] == "keep"
     assert m.labels_[wrong] == given[wrong]
-    assert not any("cop" in note for note in m.notes_)
+    assert not any("duplic" in note for note in m.notes_)
