@@ -115,7 +115,7 @@ def test_correct_with_a_trained_model(tmp_path):
     (tmp_path / "run").mkdir()
     save_model(tmp_path / "run" / "model.safetensors", network.eval(), about)
     generator = np.random.default_rng(0)
-    for i in range(40):
+    for i in range(120):
         folder = tmp_path / "photos" / ("dark" if i % 2 else "light")
         folder.mkdir(parents=True, exist_ok=True)
         pixels = generator.integers(0, 90, (20, 16, 3)) + 150 * (1 - i % 2)

@@ -224,12 +224,14 @@ class ScaledLogits:
             Of a Gaussian prior on the logarithm of the sharpness, around that of
             ``centre``.
         error_cost : float
-            Log-likelihood per row that a wrong label costs: of T and features that
-            explain the labels almost equally well, the T with fewer errors is taken.
+            Log-likelihood that a wrong label costs, with classes as large as the given
+            ones: of T and features that explain the labels almost equally well, the T
+            with fewer errors is taken.
         exact : bool
             Find the place where the slopes are 0; about is enough between rounds.
         """
         n, eye = max(self.labels.num_free, 1), np.eye(len(T))
+        sizes = self.labels.sizes
 
         def unpack(theta: Floats) -> tuple[float, Floats]:
             rows = T * np.exp(theta[1] * eye) if diagonal else T
@@ -239,14 +241,14 @@ class ScaledLogits:
         def objective(theta: Floats) -> tuple[float, Floats]:
             scale, rows = unpack(theta)
             sums = self.sums(np.array([scale]), rows)
-            share, right = sums.counts.sum(axis=1), np.diagonal(rows)
+            expected, right = sums.counts.sum(axis=1), np.diagonal(rows)
             beside = np.log(scale / centre)
             slopes = [scale * float(sums.gradient[0]) - precision * beside]
             if diagonal:
-                slopes.append(float(np.trace(sums.counts) - share @ right))
-                slopes[1] += error_cost * float(share @ (right * (1.0 - right)))
+                slopes.append(float(np.trace(sums.counts) - expected @ right))
+                slopes[1] += error_cost * float(sizes @ (right * (1.0 - right)))
             value = sums.log_likelihood - 0.5 * precision * beside**2
-            value -= error_cost * float(share @ (1.0 - right))
+            value -= error_cost * float(sizes @ (1.0 - right))
             return -value / n, -np.array(slopes) / n
 
         start = np.zeros(2 if diagonal else 1)

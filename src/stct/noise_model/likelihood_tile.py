@@ -34,7 +34,9 @@ class LabelCodes:
         self.codes: Any = engine.keep(code.astype(np.int32))
         self.num_rows = len(given)
         self.num_classes = num_classes
-        self.num_free = int(((given >= 0) & ~locked).sum())
+        free = given[(given >= 0) & ~locked]
+        self.sizes = np.bincount(free, minlength=num_classes)  # (C,)
+        self.num_free = len(free)
         self._runs: dict[tuple[int, bool], tuple[Ints | None, Runs]] = {}  # of a tile
 
     def __getstate__(self) -> dict[str, Any]:
