@@ -96,6 +96,10 @@ def find_start(
     likelihood = rounds.likelihood(logits)
     diagonals = (1.0 / C + q * (1.0 - 1.0 / C) for q in settings.starts)
     starts = [symmetric_transition(diagonal, C) for diagonal in diagonals]
+    if C == 2:
+        for q in (0.1, 0.3):
+            starts.append(np.array([[1.0 - q, q], [1e-3, 1.0 - 1e-3]]))
+            starts.append(starts[-1][::-1, ::-1].copy())
     free = (labels.given >= 0) & ~labels.locked
     if free.any():
         starts.append(anchor_transition(logits[free], labels.given[free]))
@@ -162,12 +166,15 @@ class TransitionRounds:
             diagonal=diagonal,
             precision=self._settings.sharpness_precision,
             centre=self._settings.sharpness / self.unit,
-            error_cost=self._settings.error_cost,
+            prior_errors=self._settings.prior_errors,
             exact=exact,
         )
 
     def _count(self, counts: Floats) -> Floats:
         """T that the counts prove, or a mean of it and the prior."""
+        C, sizes = len(counts), self._codes.sizes / max(self._codes.num_free, 1)
+        more = self._settings.prior_errors * sizes / (C - 1)
+        counts = counts + more[:, None] * (1.0 - np.eye(C))
         T = sparse_transition(counts, self._codes.num_free)
         if self._prior is None:
             return T

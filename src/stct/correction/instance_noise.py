@@ -50,8 +50,9 @@ def ambiguity_share(
     def limit(unseen: float) -> float:
         return min(1.0, (settings.hidden * wrong + unseen) / max(confusion, 1e-9))
 
-    known, follows = 0.0, 1.0
-    if len(T) > 2:  # with two classes there are no entries to compare
+    known, follows = 0.0, settings.unknown
+    if len(T) > 2:
+        follows = 1.0  # with two classes there are no entries to compare
         errors = wrong * float(counts.sum())
         for value, low, high, rows in (
             (pooled_elasticity(counts, K), *settings.pooled, settings.pooled_rows),
@@ -63,7 +64,8 @@ def ambiguity_share(
         ):
             weight = errors / (errors + rows)
             evidence = min(max((value - low) / (high - low), 0.0), 1.0)
-            follows *= 1.0 - weight * (1.0 - evidence)
+            prior = settings.unknown if known == 0.0 else 1.0
+            follows *= weight * evidence + (1.0 - weight) * prior
             known = max(known, weight)
     middle = settings.share * follows * limit(settings.unseen)
     widest = (1.0 - known) * settings.widest + known * settings.share
@@ -168,3 +170,15 @@ def instance_posterior(
     Q *= clean
     Q /= np.maximum(Q.sum(axis=1, keepdims=True), np.finfo(P.dtype).tiny)
     return Q
+
+
+def split_floor(P: Floats, T: Floats, settings: NoiseSettings) -> tuple[Floats, float]:
+    """Say which part of the even errors are rows that the features say nothing of."""
+    C = len(T)
+    kappa = float(P.max(axis=1).mean())
+    kappa = (kappa - settings.chance / C) / (1 - settings.chance / C)
+    low, high = settings.ramp
+    w = min(max((kappa - low) / (high - low), 0.0), 1.0)
+    I = np.eye(C)
+    M = I + (1 - w) * (T - I)
+    return I + w * (T - I), M.astype(P.dtype)

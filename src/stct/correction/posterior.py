@@ -15,6 +15,7 @@ from stct.correction.instance_noise import (
     class_average_transition,
     instance_posterior,
     sharpening,
+    split_floor,
 )
 from stct.correction.result import MANY, TOP, AccuracyRange, TopClasses, keep_top
 from stct.correction.scores import take
@@ -41,14 +42,18 @@ class NoiseModel(NamedTuple):
     transition: Floats  # (C, C)
     share: float  # ambiguity share
     most_of_right: float
+    background: Floats
+
+    def mixed(self, P: Floats) -> Floats:
+        return P @ self.background
 
     def posterior(self, logits: Floats, given: Ints) -> Floats:
         """Pr[clean | x, given] of some rows, (n, C)."""
-        P = softmax(np.float32(self.sharpness) * logits)
+        P = self.mixed(softmax(np.float32(self.sharpness) * logits))
         clean = P
         if self.share > 0.0:
-            sharper = np.float32(self.sharpness * sharpening(self.share))
-            clean = softmax(sharper * logits)
+            clean = P ** np.float32(sharpening(self.share))
+            clean /= clean.sum(axis=1, keepdims=True)
         m = ambiguous(self.transition, self.share, self.most_of_right)
         return instance_posterior(clean, P, self.transition, m, given)
 
@@ -74,8 +79,10 @@ def final_posterior(
     )
     free = ~sample.locked
     P = softmax(np.float32(sharpness) * some[free])
+    T, eps = split_floor(P, T, noise)
+    P = P @ eps
     shares, K = ambiguity_share(P, T, sample.given[free], noise)
-    models = [NoiseModel(sharpness, T, m, noise.most_of_right) for m in shares]
+    models = [NoiseModel(sharpness, T, m, noise.most_of_right, eps) for m in shares]
     accuracy = accuracy_range(models, some, sample)
     model = models[1]
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))

@@ -72,8 +72,11 @@ def leave_one_out_scores(
             wider = RidgePath(fourier.rows(rows, engine), labelled, engine=engine)
             again = wider.fit(Y, given, keep_scores=keep)
             S_again = engine.take(again.scores, some)
-            before, after = (agreement(s, said) for s in (S, S_again))
-            if after - before > least_gain(before, said, settings):
+            gain = (S_again.argmax(axis=1) == said).astype(float)
+            gain -= S.argmax(axis=1) == said
+            error = float(gain.std()) / np.sqrt(len(said))
+            least = least_gain(agreement(S, said), said, settings)
+            if gain.mean() > max(least, settings.errors * error):
                 found = Scores(wider, again, fourier)
                 beyond = agreement_beyond_chance(S_again, said)
                 learnt = learnt or beyond > settings.errors

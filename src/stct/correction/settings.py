@@ -18,9 +18,9 @@ class ScoreSettings:
     rows_per_frequency: int = 8  # rows; fewer rows, fewer frequencies; convention
     bandwidths: tuple[float, ...] = (1.0, 2.0)  # radians at the median distance
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
-    errors: float = 3.0  # standard errors that the gain must have; convention
+    errors: float = 2.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit
-    learnt_errors: float = 1.64  # standard errors beyond chance; convention: 5%
+    learnt_errors: float = 1.0  # standard errors beyond chance; convention: 5%
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
     sharpness: float = 4.0  # of standardised scores, centre of its prior; convention
-    sharpness_precision: float = 2.0  # of the prior on its logarithm; convention
+    sharpness_precision: float = 1.0  # of the prior on its logarithm; convention
     starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right labels beyond chance
     starting_rows: int = 2048  # limit
     rows: int = 2**15  # limit; rows that fit T and the log-odds
@@ -39,7 +39,7 @@ class CalibrationSettings:
     rows_per_weight: float = 2.0  # with fewer W stays one sharpness; limit
     weight_rounds: int = 2  # of W and T in turn
     weight_steps: int = 30  # limit
-    error_cost: float = 0.01  # log-likelihood per row that a wrong label costs; fitted
+    prior_errors: float = 3.0  # wrong labels, of a Beta prior; fitted
     prior_rows: float = 20.0  # rows that an earlier T is worth, for each of its entries
 
 
@@ -68,14 +68,17 @@ class NoiseSettings:
     """Instance-dependent noise (stage 7)."""
 
     share: float = 0.3  # ambiguity share where nothing is known of it; fitted
+    unknown: float = 0.5
     widest: float = 0.6  # the share may be from 0 to this where nothing is known
     pooled: tuple[float, float] = (0.1, 0.6)  # elasticity: none, as of annotators
     pooled_rows: float = 30.0  # wrong labels that tell half of it; fitted
     median: tuple[float, float] = (0.0, 0.4)  # elasticity: none, as of annotators
     median_rows: float = 5.0  # wrong labels for each entry of T that tell half; fitted
-    hidden: float = 2.0  # errors that T may have missed for each one found; fitted
-    unseen: float = 0.03  # share of all rows, likewise; fitted
+    hidden: float = 3.0  # errors that T may have missed for each one found; fitted
+    unseen: float = 0.0  # share of all rows, likewise; fitted
     most_unseen: float = 0.15  # the same at the end of the range; fitted
+    ramp: tuple[float, float] = (0.55, 0.65)
+    chance: float = 0.5
     most_of_right: float = 0.9  # of the labels that look right may be ambiguous; limit
 
 

@@ -208,7 +208,7 @@ class ScaledLogits:
         diagonal: bool,
         precision: float,
         centre: float = 1.0,
-        error_cost: float = 0.0,
+        prior_errors: float = 0.0,
         exact: bool = True,
     ) -> tuple[float, Floats]:
         """Fit the scale of a single part, and how sure T is, both at once.
@@ -223,18 +223,19 @@ class ScaledLogits:
         precision, centre : float
             Of a Gaussian prior on the logarithm of the sharpness, around that of
             ``centre``.
-        error_cost : float
-            Log-likelihood that a wrong label costs, with classes as large as the given
-            ones: of T and features that explain the labels almost equally well, the T
-            with fewer errors is taken.
+        prior_errors : float
+            Of a Beta prior: so many wrong labels more than are found, and no right ones.
         exact : bool
             Find the place where the slopes are 0; about is enough between rounds.
         """
-        n, eye = max(self.labels.num_free, 1), np.eye(len(T))
-        sizes = self.labels.sizes
+        n, C = max(self.labels.num_free, 1), len(T)
+        own = C if C == 2 else 1
+        where = np.arange(C) if own == C else np.zeros(C, int)
+        eye = np.eye(C)
+        sizes = self.labels.sizes / n
 
         def unpack(theta: Floats) -> tuple[float, Floats]:
-            rows = T * np.exp(theta[1] * eye) if diagonal else T
+            rows = T * np.exp(theta[1:][where] * eye) if diagonal else T
             rows = rows / rows.sum(axis=1, keepdims=True)
             return sharpness * float(np.exp(theta[0])), rows
 
@@ -245,13 +246,14 @@ class ScaledLogits:
             beside = np.log(scale / centre)
             slopes = [scale * float(sums.gradient[0]) - precision * beside]
             if diagonal:
-                slopes.append(float(np.trace(sums.counts) - expected @ right))
-                slopes[1] += error_cost * float(sizes @ (right * (1.0 - right)))
+                each = np.diagonal(sums.counts) - expected * right
+                each = each - prior_errors * sizes * right
+                slopes.extend(np.bincount(where, each))
             value = sums.log_likelihood - 0.5 * precision * beside**2
-            value -= error_cost * float(sizes @ (1.0 - right))
+            value += prior_errors * float(sizes @ np.log(np.maximum(1.0 - right, 1e-12)))
             return -value / n, -np.array(slopes) / n
 
-        start = np.zeros(2 if diagonal else 1)
+        start = np.zeros(1 + own if diagonal else 1)
         bounds = [(-FARTHEST, FARTHEST)] * len(start)
         return unpack(_minimise_bounded(objective, start, bounds, exact=exact))
 

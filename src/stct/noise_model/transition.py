@@ -96,6 +96,9 @@ def sparse_transition(counts: Floats, num_rows: int) -> Floats:
     entries would be noise.
     """
     C = len(counts)
+    if C == 2:
+        T = counts + 1e-6
+        return np.asarray(T / T.sum(axis=1, keepdims=True))
     needed = 0.5 * np.log(max(num_rows, 2))
     total = counts.sum(axis=1) + 1e-9
     errors = np.maximum(total - np.diagonal(counts), 1e-9)
