@@ -12,7 +12,7 @@ import numpy as np
 
 from stct.correction.given_labels import Labels
 from stct.correction.settings import CalibrationSettings
-from stct.noise_model.likelihood import LinearLogits, ScaledLogits
+from stct.noise_model.likelihood import ErrorPrior, LinearLogits, ScaledLogits
 from stct.noise_model.transition import (
     anchor_transition,
     sparse_transition,
@@ -108,6 +108,10 @@ def find_start(
         sharpness = rounds.sharpest(likelihood, T)
         sharpness, T = rounds.run(likelihood, sharpness, T)
         value = likelihood.sums(np.array([sharpness]), T).log_likelihood
+        sizes = likelihood.labels.sizes / max(likelihood.labels.num_free, 1)
+        value += rounds.error_prior.log_density(float(sizes @ (1 - np.diagonal(T))))
+        beside = np.log(sharpness / settings.sharpness)
+        value -= 0.5 * settings.sharpness_precision * beside**2
         ends.append((value, sharpness, T))
     return max(ends, key=lambda end: end[0])[1:]
 
@@ -126,6 +130,7 @@ class TransitionRounds:
         self._exact = exact
         self._codes, self._engine = labels.codes(), labels.engine
         self._settings, self._prior = settings, prior
+        self.error_prior = ErrorPrior(settings.prior_wrong, settings.prior_right, settings.prior_few)
         self.unit = 1.0  # sharpness that the logits have already
 
     def likelihood(self, *logits: Floats) -> ScaledLogits:
@@ -166,14 +171,14 @@ class TransitionRounds:
             diagonal=diagonal,
             precision=self._settings.sharpness_precision,
             centre=self._settings.sharpness / self.unit,
-            prior_errors=self._settings.prior_errors,
+            error_prior=self.error_prior,
             exact=exact,
         )
 
     def _count(self, counts: Floats) -> Floats:
         """T that the counts prove, or a mean of it and the prior."""
         C, sizes = len(counts), self._codes.sizes / max(self._codes.num_free, 1)
-        more = self._settings.prior_errors * sizes / (C - 1)
+        more = self.error_prior.wrong * sizes / (C - 1)
         counts = counts + more[:, None] * (1.0 - np.eye(C))
         T = sparse_transition(counts, self._codes.num_free)
         if self._prior is None:

@@ -172,13 +172,12 @@ def instance_posterior(
     return Q
 
 
-def split_floor(P: Floats, T: Floats, settings: NoiseSettings) -> tuple[Floats, float]:
-    """Say which part of the even errors are rows that the features say nothing of."""
-    C = len(T)
-    kappa = float(P.max(axis=1).mean())
-    kappa = (kappa - settings.chance / C) / (1 - settings.chance / C)
-    low, high = settings.ramp
-    w = min(max((kappa - low) / (high - low), 0.0), 1.0)
-    I = np.eye(C)
-    M = I + (1 - w) * (T - I)
-    return I + w * (T - I), M.astype(P.dtype)
+def trust_in_errors(P: Floats, settings: NoiseSettings) -> float:
+    """Probability that what T explains as wrong labels is not weakness of the features.
+
+    The likelihood cannot tell rows about which the features say nothing from labels
+    that were drawn at random.
+    """
+    known = float(P.max(axis=1).mean())  # share of the rows whose class is known
+    low, high = settings.known
+    return 0.5 + 0.5 * min(max((known - low) / (high - low), 0.0), 1.0)

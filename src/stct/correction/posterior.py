@@ -15,7 +15,7 @@ from stct.correction.instance_noise import (
     class_average_transition,
     instance_posterior,
     sharpening,
-    split_floor,
+    trust_in_errors,
 )
 from stct.correction.result import MANY, TOP, AccuracyRange, TopClasses, keep_top
 from stct.correction.scores import take
@@ -42,20 +42,22 @@ class NoiseModel(NamedTuple):
     transition: Floats  # (C, C)
     share: float  # ambiguity share
     most_of_right: float
-    background: Floats
-
-    def mixed(self, P: Floats) -> Floats:
-        return P @ self.background
+    trust: float  # probability that T's errors are those of the labels
 
     def posterior(self, logits: Floats, given: Ints) -> Floats:
         """Pr[clean | x, given] of some rows, (n, C)."""
-        P = self.mixed(softmax(np.float32(self.sharpness) * logits))
+        P = softmax(np.float32(self.sharpness) * logits)
         clean = P
         if self.share > 0.0:
-            clean = P ** np.float32(sharpening(self.share))
-            clean /= clean.sum(axis=1, keepdims=True)
+            sharper = np.float32(self.sharpness * sharpening(self.share))
+            clean = softmax(sharper * logits)
         m = ambiguous(self.transition, self.share, self.most_of_right)
-        return instance_posterior(clean, P, self.transition, m, given)
+        Q = instance_posterior(clean, P, self.transition, m, given)
+        if self.trust < 1.0:
+            rows = np.flatnonzero(given >= 0)
+            Q[rows] *= np.float32(self.trust)
+            Q[rows, given[rows]] += np.float32(1.0 - self.trust)
+        return Q
 
 
 def final_posterior(
@@ -79,10 +81,9 @@ def final_posterior(
     )
     free = ~sample.locked
     P = softmax(np.float32(sharpness) * some[free])
-    T, eps = split_floor(P, T, noise)
-    P = P @ eps
+    trust = trust_in_errors(P, noise)
     shares, K = ambiguity_share(P, T, sample.given[free], noise)
-    models = [NoiseModel(sharpness, T, m, noise.most_of_right, eps) for m in shares]
+    models = [NoiseModel(sharpness, T, m, noise.most_of_right, trust) for m in shares]
     accuracy = accuracy_range(models, some, sample)
     model = models[1]
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
@@ -98,6 +99,7 @@ def final_posterior(
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
     m = ambiguous(T, model.share, noise.most_of_right)
     average = class_average_transition(T, K, m)
+    average = trust * average + (1.0 - trust) * np.eye(C)
     return Posterior(Q, average, sharpness * sharpening(model.share), accuracy)
 
 

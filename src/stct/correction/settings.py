@@ -39,7 +39,9 @@ class CalibrationSettings:
     rows_per_weight: float = 2.0  # with fewer W stays one sharpness; limit
     weight_rounds: int = 2  # of W and T in turn
     weight_steps: int = 30  # limit
-    prior_errors: float = 3.0  # wrong labels, of a Beta prior; fitted
+    prior_wrong: float = 3.0  # wrong labels, of a Beta prior; fitted
+    prior_few: float = 0.0
+    prior_right: float = 27.0  # wrong labels, of a Beta prior; fitted
     prior_rows: float = 20.0  # rows that an earlier T is worth, for each of its entries
 
 
@@ -72,13 +74,12 @@ class NoiseSettings:
     widest: float = 0.6  # the share may be from 0 to this where nothing is known
     pooled: tuple[float, float] = (0.1, 0.6)  # elasticity: none, as of annotators
     pooled_rows: float = 30.0  # wrong labels that tell half of it; fitted
-    median: tuple[float, float] = (0.0, 0.4)  # elasticity: none, as of annotators
+    median: tuple[float, float] = (0.1, 0.4)  # elasticity: none, as of annotators
     median_rows: float = 5.0  # wrong labels for each entry of T that tell half; fitted
     hidden: float = 3.0  # errors that T may have missed for each one found; fitted
     unseen: float = 0.0  # share of all rows, likewise; fitted
     most_unseen: float = 0.15  # the same at the end of the range; fitted
-    ramp: tuple[float, float] = (0.55, 0.65)
-    chance: float = 0.5
+    known: tuple[float, float] = (0.6, 0.7)
     most_of_right: float = 0.9  # of the labels that look right may be ambiguous; limit
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize, root
+from scipy.special import betaln
 
 from stct.noise_model.likelihood_tile import LabelCodes
 from stct.noise_model.optimiser import minimise
@@ -28,6 +29,35 @@ class Sums(NamedTuple):
     log_likelihood: float
     gradient: Floats  # of the log-likelihood in W (k, C), or in the scales (p,)
     counts: Floats  # (C, C) expected rows of each clean and given class
+
+
+import os
+MIX=float(os.environ.get('MIX','.5'))
+
+class ErrorPrior(NamedTuple):
+    """Prior on the share of wrong labels: half a Beta distribution, half uniform."""
+
+    wrong: float  # labels that the Beta distribution is worth
+    right: float
+    few: float = 1.0
+
+    def log_density(self, e: float) -> float:
+        """Logarithm of the density at e."""
+        first, second = self._logs(e)
+        return float(np.logaddexp(first, second))
+
+    def slope(self, e: float) -> float:
+        """Derivative of the logarithm of the density."""
+        e = min(max(e, 1e-9), 1.0 - 1e-9)
+        first, second = self._logs(e)
+        share = 1.0 / (1.0 + np.exp(second - first))  # of the Beta distribution
+        return float(share * (self.wrong / e - self.right / (1.0 - e)) + (1-share) * self.few / e)
+
+    def _logs(self, e: float) -> tuple[float, float]:
+        e = min(max(e, 1e-9), 1.0 - 1e-9)
+        log = self.wrong * np.log(e) + self.right * np.log1p(-e) + np.log(MIX/(1-MIX))
+        other = self.few * np.log(e) - betaln(self.few + 1.0, 1.0)
+        return float(log - betaln(self.wrong + 1.0, self.right + 1.0)), float(other)
 
 
 class LinearLogits:
@@ -208,7 +238,7 @@ class ScaledLogits:
         diagonal: bool,
         precision: float,
         centre: float = 1.0,
-        prior_errors: float = 0.0,
+        error_prior: ErrorPrior | None = None,
         exact: bool = True,
     ) -> tuple[float, Floats]:
         """Fit the scale of a single part, and how sure T is, both at once.
@@ -223,8 +253,8 @@ class ScaledLogits:
         precision, centre : float
             Of a Gaussian prior on the logarithm of the sharpness, around that of
             ``centre``.
-        prior_errors : float
-            Of a Beta prior: so many wrong labels more than are found, and no right ones.
+        error_prior : ErrorPrior, optional
+            Prior on the share of wrong labels, with classes as large as the given ones.
         exact : bool
             Find the place where the slopes are 0; about is enough between rounds.
         """
@@ -247,10 +277,13 @@ class ScaledLogits:
             slopes = [scale * float(sums.gradient[0]) - precision * beside]
             if diagonal:
                 each = np.diagonal(sums.counts) - expected * right
-                each = each - prior_errors * sizes * right
+                if error_prior is not None:
+                    e = float(sizes @ (1.0 - right))
+                    each -= error_prior.slope(e) * sizes * right * (1.0 - right)
                 slopes.extend(np.bincount(where, each))
             value = sums.log_likelihood - 0.5 * precision * beside**2
-            value += prior_errors * float(sizes @ np.log(np.maximum(1.0 - right, 1e-12)))
+            if error_prior is not None:
+                value += error_prior.log_density(float(sizes @ (1.0 - right)))
             return -value / n, -np.array(slopes) / n
 
         start = np.zeros(1 + own if diagonal else 1)
