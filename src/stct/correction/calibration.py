@@ -141,14 +141,15 @@ class TransitionRounds:
         self, likelihood: ScaledLogits, sharpness: float, T: Floats
     ) -> tuple[float, Floats]:
         """Give the sharpness and T at which the rounds end."""
-        for _ in range(self._settings.max_rounds):
+        two = len(T) == 2 and self._prior is None  # its error rates are fitted at once
+        for _ in range(0 if two else self._settings.max_rounds):
             before = T
             T = self._count(likelihood.sums(np.array([sharpness]), T).counts)
             sharpness, T = self._fit(likelihood, sharpness, T, self._prior is None)
             if np.abs(T - before).max() < self._settings.tolerance:
                 break
-        if self._exact:
-            return self._fit(likelihood, sharpness, T, self._prior is None, exact=True)
+        if self._exact or two:
+            return self._fit(likelihood, sharpness, T, self._prior is None, exact=self._exact)
         return sharpness, T
 
     def sharpest(self, likelihood: ScaledLogits, T: Floats) -> float:
@@ -213,7 +214,7 @@ def fit_weights(
     precision = np.full(len(start), settings.weight_precision)
     precision[0] = FREE
     curvature = precision + 0.1 * len(S) / labels.num_classes
-    W = LinearLogits(U, labels.codes(), labels.engine).fit(
+    W = LinearLogits(U, labels.codes(), labels.engine, locked=False).fit(
         start,
         T,
         precision=precision,

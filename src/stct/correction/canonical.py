@@ -22,7 +22,7 @@ from stct.numeric.engine import Engine, Local, RowValues
 from stct.numeric.tiles import map_tiles
 from stct.numeric.types import Floats, Ints
 
-FIRST_COLUMNS = 8  # tell most rows apart
+SAME = 1e-5  # of a standard deviation; rows that differ by less are duplicates
 MAX_SORTED = 2**26  # numbers in H, 256 MB of float32; more are taken as they come
 
 
@@ -113,7 +113,8 @@ def order_by_content(
     Returns
     -------
     order : ndarray of shape (n,)
-        By label and then by a digest: the same, in whatever order rows came.
+        By label and then by the sum of a row: about the same, in whatever order rows
+        and columns came, in whatever unit, and after rounding.
     original : ndarray of shape (n,)
         The row that each row is a duplicate of: itself, if of none. Locked rows and
         those without a label (given is -1) are never duplicates.
@@ -122,31 +123,35 @@ def order_by_content(
     if isinstance(H, np.ndarray):  # is here, whoever works on rows later
         engine = Local(getattr(engine, "num_threads", None))
 
-    def first_columns(rows: slice) -> NDArray[np.uint64]:
-        return _digest(H[rows][:, :FIRST_COLUMNS])
+    def row_sum(rows: slice) -> Floats:
+        return np.asarray(H[rows].sum(axis=1, dtype=np.float64))
 
-    digest = engine.take(engine.rows(first_columns, n), None)
-    bits = max(int(given.max() + 1).bit_length(), 1)
-    label = (given + 1).astype(np.uint64) << np.uint64(64 - bits)
-    key = label | (digest >> np.uint64(bits))
-    order = np.argsort(key)
-    same = key[order][1:] == key[order][:-1]
-    if not same.any():
+    total = engine.take(engine.rows(row_sum, n), None)
+    order = np.lexsort((total, given))
+    near = close(total, order) & (given[order][1:] == given[order][:-1])
+    if not near.any():
         return order, np.arange(n)
     tied = np.zeros(n, dtype=bool)
-    tied[order[np.append(same, False) | np.insert(same, 0, False)]] = True
-    kept = engine.keep(tied)
+    tied[order[np.append(near, False) | np.insert(near, 0, False)]] = True
+    kept, V = engine.keep(tied), np.random.default_rng(0).normal(size=(H.shape[1], 3))
 
-    def all_columns(rows: slice) -> NDArray[np.uint64]:
+    def projections(rows: slice) -> Floats:
         some = kept[rows]
-        out = np.zeros(len(some), np.uint64)
+        out = np.zeros((len(some), 3))
         if some.any():
-            out[some] = _digest(H[rows][some])
+            out[some] = np.einsum("ij,jk->ik", H[rows][some].astype(np.float64), V)
         return out
 
-    second = engine.take(engine.rows(all_columns, n), None)
-    order = np.lexsort((second, key))
-    return order, _find_duplicates(order, key, second, tied & ~locked & (given >= 0))
+    R = engine.take(engine.rows(projections, n), None)
+    order = np.lexsort((R[:, 0], total, given))
+    return order, _find_duplicates(R, given, tied & ~locked & (given >= 0))
+
+
+def close(values: Floats, order: Ints) -> NDArray[np.bool_]:
+    """Tell which neighbours in this order differ by no more than rounding, (n - 1,)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        same: NDArray[np.bool_] = np.diff(values[order]) <= SAME * np.std(values)
+    return same
 
 
 def describe_duplicates(count: int) -> tuple[str, ...]:
@@ -161,29 +166,15 @@ def describe_duplicates(count: int) -> tuple[str, ...]:
     return (f"{rows} of another row with the same label; duplicates count once",)
 
 
-def _find_duplicates(
-    order: Ints,
-    key: NDArray[np.uint64],
-    second: NDArray[np.uint64],
-    candidates: NDArray[np.bool_],
-) -> Ints:
+def _find_duplicates(R: Floats, given: Ints, candidates: NDArray[np.bool_]) -> Ints:
     """Give the first of the candidates that are equal, for each of them."""
-    original = np.arange(len(order))
-    rows = order[candidates[order]]
+    original, rows = np.arange(len(given)), np.flatnonzero(candidates)
     if len(rows) == 0:
         return original
+    rows = rows[np.lexsort((R[rows, 0], given[rows]))]
     new = np.ones(len(rows), dtype=bool)
-    new[1:] = (np.diff(key[rows]) != 0) | (np.diff(second[rows]) != 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = np.abs(np.diff(R[rows], axis=0)) <= SAME * np.std(R[rows], axis=0)
+    new[1:] = ~step.all(axis=1) | (np.diff(given[rows]) != 0)
     original[rows] = rows[np.flatnonzero(new)[np.cumsum(new) - 1]]
     return original
-
-
-def _digest(H: Floats) -> NDArray[np.uint64]:
-    """One whole number for the bits of each row, (n,)."""
-    wide = np.ascontiguousarray(H, np.result_type(H.dtype, np.float32))
-    words = wide.view(f"u{wide.itemsize}")
-    total = np.zeros(len(H), np.uint64)
-    for column in words.T:
-        total = (total ^ column) * np.uint64(0x9E3779B97F4A7C15)
-        total ^= total >> np.uint64(29)
-    return total

@@ -68,7 +68,10 @@ def draw_frequencies(X: Floats, weights: Floats, count: int) -> Floats:
     one, other = rng.integers(0, len(X), (2, 512))
     squared = (((X[one] - X[other]) * weights) ** 2).sum(axis=1)
     median = max(float(np.sqrt(np.median(squared))), 1e-30)
-    drawn = rng.standard_normal((X.shape[1], count)) * weights[:, None]
+    drawn = np.empty((X.shape[1], count))
+    # The same for a column, wherever it stands.
+    drawn[np.argsort((X**2).sum(axis=0))] = rng.standard_normal(drawn.shape)
+    drawn *= weights[:, None]
     return np.asarray(drawn / median, dtype=np.float32)
 
 
@@ -93,13 +96,12 @@ def choose_fourier_features(
     .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines",
        NeurIPS 2007.
     """
-    first, *finer = settings.bandwidths
     right = S.argmax(axis=1) == given
     least = least_gain(float(right.mean()), given, settings)
 
     def best_of(some: slice, most: int) -> _Trial:
         def attempt(weights: Floats) -> _Trial:
-            return _try(X[some], S[some], given[some], weights, first, most)
+            return _try(X[some], S[some], given[some], weights, most, settings)
 
         return max(side_by_side(attempt, _column_weights(X)), key=lambda t: t.gain)
 
@@ -115,13 +117,8 @@ def choose_fourier_features(
     best = best_of(everything, tried)
     if best.gain < max(least, settings.errors * best.error):
         return None
-    for bandwidth in finer:
-        trial = _try(X, S, given, best.weights, bandwidth, tried)
-        if trial.gain < best.gain:
-            break
-        best = trial
     used = count(path.num_labelled, settings.max_frequencies)
-    drawn = best.bandwidth * draw_frequencies(X, best.weights, used)
+    drawn = settings.bandwidth * draw_frequencies(X, best.weights, used)
     return FourierFeatures(path.rows.mean, path.rows.scale, drawn)
 
 
@@ -136,15 +133,19 @@ def least_gain(predicted: float, given: Ints, settings: ScoreSettings) -> float:
 
 class _Trial(NamedTuple):
     weights: Floats
-    bandwidth: float
     gain: float  # share of labels predicted that S does not
     error: float  # standard error of that
 
 
 def _try(
-    X: Floats, S: Floats, given: Ints, weights: Floats, bandwidth: float, count: int
+    X: Floats,
+    S: Floats,
+    given: Ints,
+    weights: Floats,
+    count: int,
+    settings: ScoreSettings,
 ) -> _Trial:
-    drawn = bandwidth * draw_frequencies(X, weights, count)
+    drawn = settings.bandwidth * draw_frequencies(X, weights, count)
     # Scores are made so large that ridge leaves them alone.
     scores = 10.0 / max(float(S.std()), 1e-30) * S
     both = np.concatenate([scores, cosines_and_sines(X, drawn)], axis=1)
@@ -153,7 +154,7 @@ def _try(
     by_both = path.fit(target, given).scores.argmax(axis=1) == given
     gain = by_both.astype(np.float64) - (S.argmax(axis=1) == given)
     error = max(float(gain.std()) / np.sqrt(len(gain)), 1e-12)
-    return _Trial(weights, bandwidth, float(gain.mean()), error)
+    return _Trial(weights, float(gain.mean()), error)
 
 
 def _column_weights(X: Floats) -> tuple[Floats, Floats]:

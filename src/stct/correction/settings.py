@@ -16,7 +16,7 @@ class ScoreSettings:
     fourier: bool = True  # try Fourier features at all
     max_frequencies: int = 256  # limit
     rows_per_frequency: int = 8  # rows; fewer rows, fewer frequencies; convention
-    bandwidths: tuple[float, ...] = (1.0, 2.0)  # radians at the median distance
+    bandwidth: float = 1.5  # radians at the median distance; convention
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
     errors: float = 2.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit

@@ -73,6 +73,8 @@ class LinearLogits:
         Logits to add.
     stride : int
         Let one row of so many teach W.
+    locked : bool
+        Let locked rows teach W, too: they are certain.
     """
 
     def __init__(
@@ -83,9 +85,10 @@ class LinearLogits:
         *,
         offset: RowValues | None = None,
         stride: int = 1,
+        locked: bool = True,
     ) -> None:
         self._U, self._labels, self._engine = U, labels, engine
-        self._offset, self._stride = offset, stride
+        self._offset, self._stride, self._locked = offset, stride, locked
         # Passes over few columns are too short for threads to share the interpreter.
         self._wide = U.shape[1] >= WIDE
 
@@ -149,7 +152,7 @@ class LinearLogits:
     def sums(self, W: Floats, T: Floats) -> Sums:
         """One pass over the rows that teach; counts are left out."""
         stride, labels = self._stride, self._labels
-        weights, table = _working(W), labels.table(T)
+        weights, table = _working(W), labels.table(T, locked=self._locked)
 
         def tile(rows: slice) -> tuple[float, Floats]:
             some = some_of(rows, stride)
@@ -303,7 +306,7 @@ def _minimise_bounded(
     Legend: p parameters, one or two.
     """
     look = _Remember(objective)
-    options = {"maxiter": 60, "ftol": 1e-6, "gtol": 1e-6}
+    options = {"maxiter": 60, "ftol": 1e-9 if exact else 1e-6, "gtol": 1e-6}
     best = minimize(
         look, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )

@@ -20,13 +20,9 @@ from stct.numeric.types import Floats
 # Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
 # path is the same for embeddings of any scale.
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
-ROWS_PER_COLUMN = 128
-CHOOSING_ROWS = 2**15  # at least so many choose the strength
-
-
-def are_few(num_rows: int, num_columns: int) -> bool:
-    """So few rows that leverages at all strengths are no more work than at two."""
-    return num_rows < max(2 * CHOOSING_ROWS, ROWS_PER_COLUMN * num_columns)
+import os
+AGREE=float(os.environ.get('AGREE','4'))
+CHOOSING_ROWS = 2**15  # about so many choose the strength
 
 
 class RidgeFit(NamedTuple):
@@ -87,12 +83,8 @@ class RidgePath:
             mean, self.axes = self._axes_of_many_rows()
         self.rows = CentredRows(H, mean, self.rows.scale)
         values = self.axes.values
-        unit = float(values.mean()) if len(values) else 1.0
-        self._ridges = np.array(STRENGTHS) * unit  # (L,)
-        # Leverages: of few rows (n, L); of many rows (n,) at the last ridge, by number.
-        few = are_few(self._num_rows, H.shape[1])
-        self._of_few: Any = self._leverages() if few else None
-        self._of_many: dict[int, Any] = {}
+        self._unit = float(values.mean()) if len(values) else 1.0
+        self._leverages: dict[float, Any] = {}  # (n,), at the last strength
 
     def fit(
         self,
@@ -105,52 +97,44 @@ class RidgePath:
         """Fit Y; pick the strength that agrees most with the given noisy labels.
 
         Theorem 1 as a model selector: the leave-one-out argmax is compared with
-        ``given`` (n,), which is -1 in rows without a label. Of equal strengths the
-        strongest wins: it leans least on single rows. A ``strength`` of an earlier
+        ``given`` (n,), which is -1 in rows without a label. The strength is a mean of
+        several (see `mean_strength`): no row decides it. A ``strength`` of an earlier
         fit skips the choice. Of many rows some choose. Scores that are not kept are
         computed again whenever they are read.
         """
         label_mean = self._label_mean(Y)  # (C,)
         values, V = self.axes
         B = V.T @ self._cross_product(Y, label_mean)  # (rank, C)
-        models = [V @ (B / (values + r)[:, None]) for r in self._ridges]  # L (d, C)
+
+        def model(strength: float) -> Floats:
+            return np.asarray(V @ (B / (values + strength * self._unit)[:, None]))
+
         if strength is None:
-            best = self._choose(models, label_mean, Y, given)
-        else:
-            best = STRENGTHS.index(strength)
-        predict = self._leave_one_out(models[best], best, label_mean, Y)
+            models = [model(s) for s in STRENGTHS]  # L (d, C)
+            agree, count = self._agreement(models, label_mean, Y, given)
+            strength = mean_strength(agree, count)
+        best = model(strength)
+        predict = self._leave_one_out(best, strength, label_mean, Y)
         scores: Any = Computed(predict, Y.shape, Y.dtype)
         if keep_scores:
             scores = self._engine.rows(predict, self._num_rows)
-        W = models[best] * self.rows.scale
-        return RidgeFit(scores, W, label_mean - self.rows.mean @ W, STRENGTHS[best])
+        W = best * self.rows.scale
+        return RidgeFit(scores, W, label_mean - self.rows.mean @ W, strength)
 
     def leverage_at(self, ridge: float) -> Callable[[slice, Index], Floats]:
         """Diagonal of the hat matrix for any ridge, as a function of some rows.
 
-        Of few rows it is interpolated between the strengths of the path. 0 in rows not
-        learnt from.
+        0 in rows not learnt from.
         """
-        centred, labelled, of_few = self.rows, self._labelled, self._of_few
-        if of_few is None:
-            root = self.axes.root(ridge, centred.dtype)
+        centred, labelled = self.rows, self._labelled
+        root = self.axes.root(ridge, centred.dtype)
 
-            def compute(rows: slice, some: Index) -> Floats:
-                parts = [root.leverage(X) for _, X in Tile(centred, rows, some)]
-                own = np.concatenate(parts) if parts else np.empty(0, centred.dtype)
-                return np.asarray(own * labelled[rows][some])
+        def compute(rows: slice, some: Index) -> Floats:
+            parts = [root.leverage(X) for _, X in Tile(centred, rows, some)]
+            own = np.concatenate(parts) if parts else np.empty(0, centred.dtype)
+            return np.asarray(own * labelled[rows][some])
 
-            return compute
-        steps = np.arange(len(self._ridges))
-        place = float(np.interp(np.log(ridge), np.log(self._ridges), steps))
-        low = min(int(place), len(steps) - 2)
-        share = place - low
-
-        def interpolate(rows: slice, some: Index) -> Floats:
-            mine = of_few[rows][some]
-            return np.asarray((1.0 - share) * mine[:, low] + share * mine[:, low + 1])
-
-        return interpolate
+        return compute
 
     def _axes_of_many_rows(self) -> tuple[Floats, Axes]:
         """Mean, and axes of the Gram matrix, summed over tiles."""
@@ -166,7 +150,7 @@ class RidgePath:
         offset = total / self.num_labelled
         G -= self.num_labelled * np.outer(offset, offset)
         values, V = np.linalg.eigh(G)
-        real = values > smallest_real(values, self.rows.dtype)
+        real = values > smallest_real(values, np.dtype(np.float32))
         return self.rows.mean + offset / self.rows.scale, Axes(values[real], V[:, real])
 
     def _axes_of_few_rows(
@@ -177,21 +161,8 @@ class RidgePath:
         mean = few.mean(axis=0)
         _, s, Vt = np.linalg.svd((few - mean) * self.rows.scale, full_matrices=False)
         values = s**2
-        real = values > smallest_real(values, self.rows.dtype)
+        real = values > smallest_real(values, np.dtype(np.float32))
         return mean, Axes(values[real], Vt[real].T)
-
-    def _leverages(self) -> Any:
-        """Diagonal of the hat matrix for each of the strengths, (n, L)."""
-        centred, labelled, ridges = self.rows, self._labelled, self._ridges
-        axes = self.axes.astype(centred.dtype)
-
-        def leverages(rows: slice) -> Floats:
-            parts = [axes.leverages(X, ridges) for _, X in Tile(centred, rows)]
-            own = np.concatenate(parts)
-            own[~labelled[rows]] = 0.0
-            return own
-
-        return self._engine.rows(leverages, self._num_rows)
 
     def _label_mean(self, Y: RowValues) -> Floats:
         """Mean of the labelled rows of Y, (C,)."""
@@ -220,65 +191,76 @@ class RidgePath:
         centred.settled = self._owned
         return np.asarray(total.T)
 
-    def _choose(
+    def _agreement(
         self,
         models: Sequence[Floats],
         label_mean: Floats,
         Y: RowValues,
         given: RowValues,
-    ) -> int:
-        """Give the number of the model that agrees most with the given labels."""
+    ) -> tuple[Floats, int]:
+        """Rows in which each model names the given label, (L,), of how many."""
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
-        of_few, ridges = self._of_few, self._ridges
+        ridges = np.array(STRENGTHS) * self._unit
         axes = self.axes.astype(centred.dtype)
         W = np.concatenate([_working(model, centred.dtype) for model in models])
         mean = label_mean.astype(centred.dtype)
         stride = min(max(1, n // CHOOSING_ROWS), MAX_STRIDE)
 
-        everything = n == self._num_rows
-
-        def agree(rows: slice) -> tuple[Floats]:
-            some = some_of(rows, stride)
-            if not everything:
-                here = np.arange(rows.stop - rows.start)[some]
-                some = here[labelled[rows][here]]
+        def agree(rows: slice) -> tuple[Floats, int]:
+            here = np.arange(rows.stop - rows.start)[some_of(rows, stride)]
+            some = here[labelled[rows][here]]
             said, targets = given[rows][some], Y[rows][some]
-            owns = None if of_few is None else of_few[rows][some]  # (t, L)
             known, counts = np.ones(len(said), dtype=bool), np.zeros(len(models))
             for part, X in Tile(centred, rows, some):
                 F = (W @ X.T).reshape(len(models), -1, len(X))  # (L, C, t)
-                own = axes.leverages(X, ridges) if owns is None else owns[part]
-                own = np.ascontiguousarray(own.T)[:, None, :]
+                own = np.ascontiguousarray(axes.leverages(X, ridges).T)[:, None, :]
                 target = np.ascontiguousarray(targets[part].T)
                 S = left_out(F, own, known[part], target, mean, n)
                 best, at = S.max(axis=1), np.arange(len(X))
                 counts += (S[:, said[part], at] >= best).sum(axis=1)
-            return (counts,)
+            return counts, len(said)
 
-        counts = self._engine.sum(agree, self._num_rows)[0]
-        return len(models) - 1 - int(counts[::-1].argmax())
+        counts, count = self._engine.sum(agree, self._num_rows)
+        return np.asarray(counts), int(count)
 
     def _leave_one_out(
-        self, model: Floats, number: int, label_mean: Floats, Y: RowValues
+        self, model: Floats, strength: float, label_mean: Floats, Y: RowValues
     ) -> Callable[[slice], Floats]:
         """Leave-one-out predictions of a tile by one model (d, C), (t, C)."""
-        if self._of_few is None and number not in self._of_many:
-            compute, everything = self.leverage_at(self._ridges[number]), slice(None)
+        if strength not in self._leverages:
+            compute, everything = self.leverage_at(strength * self._unit), slice(None)
             values = self._engine.rows(lambda r: compute(r, everything), self._num_rows)
-            self._of_many = {number: values}
+            self._leverages = {strength: values}
         W = _working(model, self.rows.dtype)
         mean = label_mean.astype(self.rows.dtype)
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
-        of_few = self._of_few
-        of_many: Any = self._of_many.get(number)
+        leverages: Any = self._leverages[strength]
 
         def predict(rows: slice) -> Floats:
             F = Tile(centred, rows).times(W)  # (C, t)
-            own = of_many[rows] if of_few is None else of_few[rows][:, number]
             Yt = np.ascontiguousarray(Y[rows].T)
-            return left_out(F, own, labelled[rows], Yt, mean, n).T
+            return left_out(F, leverages[rows], labelled[rows], Yt, mean, n).T
 
         return predict
+
+
+def mean_strength(agree: Floats, count: int) -> float:
+    """Geometric mean of the strengths, weighted by how well each of them agrees.
+
+    A strength that agrees one standard error less than the best has 1 / e of its
+    weight, so one row more or less moves the mean by little.
+
+    Parameters
+    ----------
+    agree : ndarray of shape (L,)
+        Rows in which the argmax is the given label.
+    count : int
+        Rows that were asked.
+    """
+    best = float(agree.max())
+    error = np.sqrt(max(best * (1.0 - best / max(count, 1)), 1.0))
+    weights = np.exp(AGREE*(agree - best) / error)
+    return float(np.exp(weights @ np.log(STRENGTHS) / weights.sum()))
 
 
 def _working(model: Floats, dtype: np.dtype[Any]) -> Floats:

@@ -25,7 +25,7 @@ from stct.noise_model.likelihood_tile import LabelCodes
 from stct.noise_model.transition import symmetric_transition
 from stct.numeric.engine import Local
 from stct.numeric.probabilities import one_hot
-from stct.numeric.ridge import RidgePath, are_few
+from stct.numeric.ridge import RidgePath
 from stct.numeric.scratch import LEAST as LEAST_ON_DISK
 from stct.numeric.tiles import TILE, single_blas_thread
 from stct.planning.command_cost import (
@@ -212,8 +212,7 @@ def _time(function: Callable[[], object], budget: float = 0.25) -> float:
 def _seconds(problem: Problem, costs: Costs) -> float:
     n = problem.rows
     once = costs.eigen + n * problem.decoding * _reads(problem)
-    few = are_few(n, problem.columns)
-    factor = costs.factor * (1.0 if few else MANY_ROWS_FACTOR)
+    factor = costs.factor * MANY_ROWS_FACTOR
     C, settings = problem.classes, DEFAULT
     taught = TAUGHT_PASSES / teaching_stride(n, problem.columns, C, settings.residual)
     fits = FITS + (0.0 if is_kept(n, C) else COMPUTED_AGAIN)
@@ -235,8 +234,7 @@ def _memory(problem: Problem, workers: int) -> float:
         kept = 6 * C
     else:  # scores and logits are computed again
         kept = 2 * TOP if C > MANY else 0 if _on_disk(problem) else C
-    leverages = 7 if are_few(n, d) else 1
-    rows = n * (4 * (kept + leverages) + 100) + 4 * sample
+    rows = n * (4 * (kept + 1) + 100) + 4 * sample
     tiles = 4 * workers * TILE * (d + 4 * C) * 4
     gram = 8 * (3 * d * d + 12 * d * C + 20 * C * C)
     sorted_rows = 4 * n * d if n * d <= MAX_SORTED else 0
