@@ -16,7 +16,6 @@ from stct.correction.settings import ScoreSettings
 from stct.numeric.centring import CentredRows
 from stct.numeric.engine import ALL, Computed, Engine, Index, RowValues
 from stct.numeric.ridge import RidgePath
-from stct.numeric.tiles import side_by_side
 from stct.numeric.types import Floats, Ints
 
 FIRST_ROWS, FIRST_FREQUENCIES = 2048, 64  # of the first, quick look
@@ -59,20 +58,22 @@ def cosines_and_sines(X: Floats, frequencies: Floats) -> Floats:
     return np.concatenate([np.cos(angle), np.sin(angle)], axis=1)
 
 
-def draw_frequencies(X: Floats, weights: Floats, count: int) -> Floats:
-    """Projections (d, count) in which the median distance is one radian.
+def draw_frequencies(X: Floats, count: int, bandwidth: float) -> Floats:
+    """Draw projections (d, count); the median distance is ``bandwidth`` radians.
 
-    ``weights`` (d,) say how much a column counts.
+    References
+    ----------
+    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines",
+       NeurIPS 2007.
     """
     rng = np.random.default_rng(0)
     one, other = rng.integers(0, len(X), (2, 512))
-    squared = (((X[one] - X[other]) * weights) ** 2).sum(axis=1)
+    squared = ((X[one] - X[other]) ** 2).sum(axis=1)
     median = max(float(np.sqrt(np.median(squared))), 1e-30)
     drawn = np.empty((X.shape[1], count))
     # The same for a column, wherever it stands.
     drawn[np.argsort((X**2).sum(axis=0))] = rng.standard_normal(drawn.shape)
-    drawn *= weights[:, None]
-    return np.asarray(drawn / median, dtype=np.float32)
+    return np.asarray(bandwidth / median * drawn, dtype=np.float32)
 
 
 def choose_fourier_features(
@@ -90,35 +91,27 @@ def choose_fourier_features(
         Their labels; all have one.
     path : RidgePath
         Of the linear model: how rows are centred, how many have labels.
-
-    References
-    ----------
-    .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines",
-       NeurIPS 2007.
     """
-    right = S.argmax(axis=1) == given
-    least = least_gain(float(right.mean()), given, settings)
-
-    def best_of(some: slice, most: int) -> _Trial:
-        def attempt(weights: Floats) -> _Trial:
-            return _try(X[some], S[some], given[some], weights, most, settings)
-
-        return max(side_by_side(attempt, _column_weights(X)), key=lambda t: t.gain)
 
     def count(num_rows: int, most: int) -> int:
         return max(1, min(most, num_rows // settings.rows_per_frequency))
 
+    def gain(step: int, most: int) -> tuple[float, float]:
+        x, s, g = (values[::step] for values in (X, S, given))
+        number = count(len(x), most)
+        return gain_of_labels(x, s, g, draw_frequencies(x, number, settings.bandwidth))
+
+    right = float((S.argmax(axis=1) == given).mean())
+    least = least_gain(right, given, settings)
     if len(X) > FIRST_ROWS:  # is it at all probable?
-        step = -(-len(X) // FIRST_ROWS)
-        glimpse = best_of(slice(0, None, step), count(FIRST_ROWS, FIRST_FREQUENCIES))
-        if glimpse.gain + settings.errors * glimpse.error < least:
+        mean, error = gain(-(-len(X) // FIRST_ROWS), FIRST_FREQUENCIES)
+        if mean + settings.errors * error < least:
             return None
-    everything, tried = slice(None), count(len(X), settings.max_frequencies // 2)
-    best = best_of(everything, tried)
-    if best.gain < max(least, settings.errors * best.error):
+    mean, error = gain(1, settings.max_frequencies // 2)
+    if mean < max(least, settings.errors * error):
         return None
     used = count(path.num_labelled, settings.max_frequencies)
-    drawn = settings.bandwidth * draw_frequencies(X, best.weights, used)
+    drawn = draw_frequencies(X, used, settings.bandwidth)
     return FourierFeatures(path.rows.mean, path.rows.scale, drawn)
 
 
@@ -131,35 +124,20 @@ def least_gain(predicted: float, given: Ints, settings: ScoreSettings) -> float:
     return settings.least_gain * max(predicted - float(shares @ shares), 0.0)
 
 
-class _Trial(NamedTuple):
-    weights: Floats
-    gain: float  # share of labels predicted that S does not
-    error: float  # standard error of that
-
-
-def _try(
-    X: Floats,
-    S: Floats,
-    given: Ints,
-    weights: Floats,
-    count: int,
-    settings: ScoreSettings,
-) -> _Trial:
-    drawn = settings.bandwidth * draw_frequencies(X, weights, count)
+def gain_of_labels(
+    X: Floats, S: Floats, given: Ints, frequencies: Floats
+) -> tuple[float, float]:
+    """Share of the labels predicted beside S that S does not, and standard error."""
     # Scores are made so large that ridge leaves them alone.
     scores = 10.0 / max(float(S.std()), 1e-30) * S
-    both = np.concatenate([scores, cosines_and_sines(X, drawn)], axis=1)
+    both = np.concatenate([scores, cosines_and_sines(X, frequencies)], axis=1)
     path = RidgePath(both.astype(np.float32), np.ones(len(X), dtype=bool), owned=True)
     target = np.eye(S.shape[1], dtype=np.float32)[given]
-    by_both = path.fit(target, given).scores.argmax(axis=1) == given
-    gain = by_both.astype(np.float64) - (S.argmax(axis=1) == given)
-    error = max(float(gain.std()) / np.sqrt(len(gain)), 1e-12)
-    return _Trial(weights, float(gain.mean()), error)
+    return gained(path.fit(target, given).scores, S, given)
 
 
-def _column_weights(X: Floats) -> tuple[Floats, Floats]:
-    """Columns as they are, and all columns alike, (d,) each."""
-    deviation = np.sqrt(np.einsum("ij,ij->j", X, X) / len(X))  # rows are centred
-    used = deviation > 1e-6 * deviation.max()
-    alike = np.where(used, 1.0 / np.where(used, deviation, 1.0), 0.0)
-    return used.astype(np.float32), alike
+def gained(new: Floats, old: Floats, given: Ints) -> tuple[float, float]:
+    """Share of the labels that new scores predict and old ones do not, and its error."""
+    gain = (new.argmax(axis=1) == given).astype(np.float64)
+    gain -= old.argmax(axis=1) == given
+    return float(gain.mean()), max(float(gain.std()) / np.sqrt(len(gain)), 1e-12)

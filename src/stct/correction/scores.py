@@ -12,6 +12,7 @@ import numpy as np
 from stct.correction.fourier_features import (
     FourierFeatures,
     choose_fourier_features,
+    gained,
     least_gain,
 )
 from stct.correction.given_labels import Labels
@@ -72,11 +73,9 @@ def leave_one_out_scores(
             wider = RidgePath(fourier.rows(rows, engine), labelled, engine=engine)
             again = wider.fit(Y, given, keep_scores=keep)
             S_again = engine.take(again.scores, some)
-            gain = (S_again.argmax(axis=1) == said).astype(float)
-            gain -= S.argmax(axis=1) == said
-            error = float(gain.std()) / np.sqrt(len(said))
+            mean, error = gained(S_again, S, said)
             least = least_gain(agreement(S, said), said, settings)
-            if gain.mean() > max(least, settings.errors * error):
+            if mean > max(least, settings.errors * error):
                 found = Scores(wider, again, fourier)
                 beyond = agreement_beyond_chance(S_again, said)
                 learnt = learnt or beyond > settings.errors
