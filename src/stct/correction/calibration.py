@@ -12,7 +12,8 @@ import numpy as np
 
 from stct.correction.given_labels import Labels
 from stct.correction.settings import CalibrationSettings
-from stct.noise_model.likelihood import ErrorPrior, LinearLogits, ScaledLogits
+from stct.noise_model.likelihood import LinearLogits, ScaledLogits
+from stct.noise_model.priors import ErrorPrior, SharpnessPrior
 from stct.noise_model.transition import (
     anchor_transition,
     sparse_transition,
@@ -67,16 +68,16 @@ def calibrate(
     """
     C = labels.num_classes
     odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(C))
-    rounds = TransitionRounds(labels, settings, prior)
+    fit = AlternatingFit(labels, settings, prior)
     sharpness, T = find_start(odds.logits(S), labels, settings, prior)
-    sharpness, T = rounds.run(rounds.likelihood(odds.logits(S)), sharpness, T)
+    sharpness, T = fit.run(fit.likelihood(odds.logits(S)), sharpness, T)
     odds = odds.times(sharpness)
     if len(S) < settings.rows_per_weight * C * C:
         return Calibration(odds, T)
     for _ in range(settings.weight_rounds):
         odds = fit_weights(S, labels, odds, T, settings)
-        rounds.unit *= sharpness
-        sharpness, T = rounds.run(rounds.likelihood(odds.logits(S)), 1.0, T)
+        fit.sharpness_prior = fit.sharpness_prior.after(sharpness)
+        sharpness, T = fit.run(fit.likelihood(odds.logits(S)), 1.0, T)
         odds = odds.times(sharpness)
     return Calibration(odds, T)
 
@@ -84,40 +85,48 @@ def calibrate(
 def find_start(
     logits: Floats, labels: Labels, settings: CalibrationSettings, prior: Floats | None
 ) -> tuple[float, Floats]:
-    """Sharpness and T of the highest top of the likelihood, on some of the rows.
+    """Sharpness and T of the most probable end of several starts, on some of the rows.
 
-    It may have one top for few errors and soft log-odds, and another for many errors
-    and sharp log-odds. Symmetric T of several error rates, and T from anchors, lead to
-    all of them.
+    One end may be few errors and soft log-odds, another many errors and sharp log-odds.
+    Starts are symmetric T of several error rates, T from anchors, and with two classes
+    T in which one of them has all the errors.
     """
-    C, step = labels.num_classes, max(1, len(logits) // settings.starting_rows)
+    step = max(1, len(logits) // settings.starting_rows)
     labels, logits = labels.some(np.arange(0, len(logits), step)), logits[::step]
-    rounds = TransitionRounds(labels, settings, prior, exact=False)
-    likelihood = rounds.likelihood(logits)
-    diagonals = (1.0 / C + q * (1.0 - 1.0 / C) for q in settings.starts)
-    starts = [symmetric_transition(diagonal, C) for diagonal in diagonals]
-    if C == 2:
-        for q in (0.1, 0.3):
-            starts.append(np.array([[1.0 - q, q], [1e-3, 1.0 - 1e-3]]))
-            starts.append(starts[-1][::-1, ::-1].copy())
-    free = (labels.given >= 0) & ~labels.locked
-    if free.any():
-        starts.append(anchor_transition(logits[free], labels.given[free]))
+    fit = AlternatingFit(labels, settings, prior, exact=False)
+    likelihood = fit.likelihood(logits)
     ends = []
-    for T in starts if prior is None else [prior]:
-        sharpness = rounds.sharpest(likelihood, T)
-        sharpness, T = rounds.run(likelihood, sharpness, T)
-        value = likelihood.sums(np.array([sharpness]), T).log_likelihood
-        sizes = likelihood.labels.sizes / max(likelihood.labels.num_free, 1)
-        value += rounds.error_prior.log_density(float(sizes @ (1 - np.diagonal(T))))
-        beside = np.log(sharpness / settings.sharpness)
-        value -= 0.5 * settings.sharpness_precision * beside**2
-        ends.append((value, sharpness, T))
+    for T in starts(logits, labels, settings) if prior is None else [prior]:
+        sharpness, T = fit.run(likelihood, fit.sharpest(likelihood, T), T)
+        ends.append((fit.log_posterior(likelihood, sharpness, T), sharpness, T))
     return max(ends, key=lambda end: end[0])[1:]
 
 
-class TransitionRounds:
-    """T and one sharpness in turn, until T stays: expectation maximisation."""
+def starts(
+    logits: Floats, labels: Labels, settings: CalibrationSettings
+) -> list[Floats]:
+    """Transition matrices to begin with."""
+    C = labels.num_classes
+    diagonals = (1.0 / C + q * (1.0 - 1.0 / C) for q in settings.starts)
+    found = [symmetric_transition(diagonal, C) for diagonal in diagonals]
+    if C == 2:
+        for rate in settings.one_sided_starts:
+            T = np.array([[1.0 - rate, rate], [1e-3, 1.0 - 1e-3]])
+            found += [T, np.ascontiguousarray(T[::-1, ::-1])]
+    free = (labels.given >= 0) & ~labels.locked
+    if free.any():
+        share = settings.anchors
+        found.append(anchor_transition(logits[free], labels.given[free], share))
+    return found
+
+
+class AlternatingFit:
+    """T by expectation maximisation in turn with sharpness and error rate.
+
+    Counts of clean and given classes say where the errors go; how many there are and
+    how sharp the log-odds are is fitted at once, to where the posterior is highest. Of
+    two classes the error rates say everything.
+    """
 
     def __init__(
         self,
@@ -127,11 +136,13 @@ class TransitionRounds:
         *,
         exact: bool = True,
     ) -> None:
-        self._exact = exact
         self._codes, self._engine = labels.codes(), labels.engine
-        self._settings, self._prior = settings, prior
-        self.error_prior = ErrorPrior(settings.prior_wrong, settings.prior_right, settings.prior_few)
-        self.unit = 1.0  # sharpness that the logits have already
+        self._settings, self._prior, self._exact = settings, prior, exact
+        self._sizes = self._codes.sizes / max(self._codes.num_free, 1)  # (C,)
+        self._errors = ErrorPrior(settings.usual_wrong, settings.usual_right)
+        self.sharpness_prior = SharpnessPrior(
+            settings.sharpness, settings.sharpness_precision
+        )
 
     def likelihood(self, *logits: Floats) -> ScaledLogits:
         """Likelihood of the labels for these logits, each times a scale."""
@@ -141,50 +152,56 @@ class TransitionRounds:
         self, likelihood: ScaledLogits, sharpness: float, T: Floats
     ) -> tuple[float, Floats]:
         """Give the sharpness and T at which the rounds end."""
-        two = len(T) == 2 and self._prior is None  # its error rates are fitted at once
-        for _ in range(0 if two else self._settings.max_rounds):
-            before = T
-            T = self._count(likelihood.sums(np.array([sharpness]), T).counts)
-            sharpness, T = self._fit(likelihood, sharpness, T, self._prior is None)
-            if np.abs(T - before).max() < self._settings.tolerance:
-                break
-        if self._exact or two:
-            return self._fit(likelihood, sharpness, T, self._prior is None, exact=self._exact)
-        return sharpness, T
+        if len(T) > 2 or self._prior is not None:
+            for _ in range(self._settings.max_rounds):
+                before = T
+                T = self._count(likelihood.sums(np.array([sharpness]), T).counts)
+                sharpness, T = self._fit(likelihood, sharpness, T, exact=False)
+                if np.abs(T - before).max() < self._settings.tolerance:
+                    break
+            if not self._exact:
+                return sharpness, T
+        return self._fit(likelihood, sharpness, T, exact=self._exact)
 
     def sharpest(self, likelihood: ScaledLogits, T: Floats) -> float:
-        """Sharpness that makes the labels most likely for a given T."""
-        start = self._settings.sharpness / self.unit
-        return self._fit(likelihood, start, T, False, exact=self._exact)[0]
+        """Most probable sharpness for a given T."""
+        prior = self.sharpness_prior
+        return likelihood.fit_sharpness(
+            prior.centre, T, prior=prior, exact=self._exact
+        )[0]
+
+    def log_posterior(
+        self, likelihood: ScaledLogits, sharpness: float, T: Floats
+    ) -> float:
+        """Log-likelihood of the labels, and of the two numbers by their priors."""
+        value = likelihood.sums(np.array([sharpness]), T).log_likelihood
+        value += self.sharpness_prior.log_density(sharpness)
+        return value + self._errors.log_density(
+            float(self._sizes @ (1.0 - np.diagonal(T)))
+        )
 
     def _fit(
-        self,
-        likelihood: ScaledLogits,
-        sharpness: float,
-        T: Floats,
-        diagonal: bool,
-        *,
-        exact: bool = False,
+        self, likelihood: ScaledLogits, sharpness: float, T: Floats, *, exact: bool
     ) -> tuple[float, Floats]:
         return likelihood.fit_sharpness(
             sharpness,
             T,
-            diagonal=diagonal,
-            precision=self._settings.sharpness_precision,
-            centre=self._settings.sharpness / self.unit,
-            error_prior=self.error_prior,
+            prior=self.sharpness_prior,
+            errors=self._errors if self._prior is None else None,
             exact=exact,
         )
 
     def _count(self, counts: Floats) -> Floats:
-        """T that the counts prove, or a mean of it and the prior."""
-        C, sizes = len(counts), self._codes.sizes / max(self._codes.num_free, 1)
-        more = self.error_prior.wrong * sizes / (C - 1)
-        counts = counts + more[:, None] * (1.0 - np.eye(C))
-        T = sparse_transition(counts, self._codes.num_free)
+        """T that the counts prove, or a mean of it and the prior.
+
+        The usual number of wrong labels is added, spread evenly.
+        """
+        C, n = len(counts), self._codes.num_free
+        usual = self._settings.usual_wrong * self._sizes / (C - 1)
+        T = sparse_transition(counts + usual[:, None] * (1.0 - np.eye(C)), n)
         if self._prior is None:
             return T
-        weight = prior_weight(self._codes.num_free, len(T), self._settings)
+        weight = prior_weight(n, C, self._settings)
         return weight * self._prior + (1.0 - weight) * T
 
 

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from stct.correction.given_labels import Labels
 from stct.correction.result import Correction, TopClasses
+from stct.correction.settings import DEFAULT, CanonicalSettings
 from stct.numeric.engine import Engine, Local, RowValues
 from stct.numeric.tiles import map_tiles
 from stct.numeric.types import Floats, Ints
 
-SAME = 1e-5  # of a standard deviation; rows that differ by less are duplicates
 MAX_SORTED = 2**26  # numbers in H, 256 MB of float32; more are taken as they come
 
 
@@ -65,6 +65,7 @@ def canonicalise(
     locked: NDArray[np.bool_],
     num_classes: int,
     engine: Engine,
+    settings: CanonicalSettings = DEFAULT.canonical,
 ) -> Canonical:
     """Sort classes by size and rows by class and content; drop duplicates."""
     small = H.shape[0] * H.shape[1] <= MAX_SORTED
@@ -77,7 +78,7 @@ def canonicalise(
         H = np.asarray(H[0 : H.shape[0]])
     elif isinstance(engine, Local) and not isinstance(H, np.ndarray):
         engine = Local(engine.num_threads, on_disk=True)
-    order, original = order_by_content(H, ranked, locked, engine)
+    order, original = order_by_content(H, ranked, locked, engine, settings.same)
     # A duplicate would give its original's label away when that is left out.
     repeated = original != np.arange(len(given))
     labels = Labels(np.where(repeated, -1, ranked), locked, num_classes, engine)
@@ -106,7 +107,11 @@ def _gather(H: Floats, rows: Ints) -> Floats:
 
 
 def order_by_content(
-    H: RowValues, given: Ints, locked: NDArray[np.bool_], engine: Engine
+    H: RowValues,
+    given: Ints,
+    locked: NDArray[np.bool_],
+    engine: Engine,
+    same: float = DEFAULT.canonical.same,
 ) -> tuple[Ints, Ints]:
     """Order rows by label and content, and find duplicates of a row and its label.
 
@@ -128,7 +133,7 @@ def order_by_content(
 
     total = engine.take(engine.rows(row_sum, n), None)
     order = np.lexsort((total, given))
-    near = close(total, order) & (given[order][1:] == given[order][:-1])
+    near = _close(total, order, same) & (given[order][1:] == given[order][:-1])
     if not near.any():
         return order, np.arange(n)
     tied = np.zeros(n, dtype=bool)
@@ -144,14 +149,14 @@ def order_by_content(
 
     R = engine.take(engine.rows(projections, n), None)
     order = np.lexsort((R[:, 0], total, given))
-    return order, _find_duplicates(R, given, tied & ~locked & (given >= 0))
+    return order, _find_duplicates(R, given, tied & ~locked & (given >= 0), same)
 
 
-def close(values: Floats, order: Ints) -> NDArray[np.bool_]:
+def _close(values: Floats, order: Ints, same: float) -> NDArray[np.bool_]:
     """Tell which neighbours in this order differ by no more than rounding, (n - 1,)."""
     with np.errstate(over="ignore", invalid="ignore"):
-        same: NDArray[np.bool_] = np.diff(values[order]) <= SAME * np.std(values)
-    return same
+        near: NDArray[np.bool_] = np.diff(values[order]) <= same * np.std(values)
+    return near
 
 
 def describe_duplicates(count: int) -> tuple[str, ...]:
@@ -166,7 +171,9 @@ def describe_duplicates(count: int) -> tuple[str, ...]:
     return (f"{rows} of another row with the same label; duplicates count once",)
 
 
-def _find_duplicates(R: Floats, given: Ints, candidates: NDArray[np.bool_]) -> Ints:
+def _find_duplicates(
+    R: Floats, given: Ints, candidates: NDArray[np.bool_], same: float
+) -> Ints:
     """Give the first of the candidates that are equal, for each of them."""
     original, rows = np.arange(len(given)), np.flatnonzero(candidates)
     if len(rows) == 0:
@@ -174,7 +181,7 @@ def _find_duplicates(R: Floats, given: Ints, candidates: NDArray[np.bool_]) -> I
     rows = rows[np.lexsort((R[rows, 0], given[rows]))]
     new = np.ones(len(rows), dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        step = np.abs(np.diff(R[rows], axis=0)) <= SAME * np.std(R[rows], axis=0)
+        step = np.abs(np.diff(R[rows], axis=0)) <= same * np.std(R[rows], axis=0)
     new[1:] = ~step.all(axis=1) | (np.diff(given[rows]) != 0)
     original[rows] = rows[np.flatnonzero(new)[np.cumsum(new) - 1]]
     return original

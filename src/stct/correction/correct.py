@@ -48,7 +48,7 @@ def correct_labels(
             progress,
             to_the_letter=method == "paper",
         )
-    problem = canonicalise(H, given, locked, num_classes, engine)
+    problem = canonicalise(H, given, locked, num_classes, engine, settings.canonical)
     prior = prior._replace(transition=problem.reorder(prior.transition))
     result = correct_by_leave_one_out(
         problem.H,

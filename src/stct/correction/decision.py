@@ -104,8 +104,8 @@ def decide_among_top(
 class EstimatedAccuracy(NamedTuple):
     """Share of right labels, estimated without clean data, with intervals.
 
-    They allow for the rows that were drawn, for other shares of instance-dependent
-    noise, and for what estimates were off on data sets that were not used to set this.
+    They allow for the rows that were drawn, and for what estimates were off on data
+    sets that were not used to set this: more, the less the features know.
     """
 
     before: float
@@ -125,34 +125,29 @@ def estimate_accuracy(
 
     Rows that are ``locked`` are certain.
     """
-    unsure = settings.model_error * (1.0 - float(locked.mean()))
+    unsure = model_error(result.confusion, settings)
+    unsure *= 1.0 - float(locked.mean())
     labelled = int((given >= 0).sum())
     before = float(of_given(result.posterior, given).sum(dtype=np.float64)) / labelled
     after = float(confidence.mean(dtype=np.float64))
-    moves = result.accuracy
     return EstimatedAccuracy(
         before,
         after,
-        interval(before, labelled, moves.before, unsure),
-        interval(after, len(given), moves.after, unsure),
+        interval(before, hoeffding_interval(labelled) + unsure),  # Theorem 2
+        interval(after, hoeffding_interval(len(given)) + unsure),
     )
 
 
-def interval(
-    value: float, n: int, moves: tuple[float, float], unsure: float
-) -> tuple[float, float]:
-    """Interval of a share estimated from n rows.
+def model_error(confusion: float | None, settings: IntervalSettings) -> float:
+    """Half-width of an interval beyond that of sampling."""
+    if confusion is None:
+        return settings.uncalibrated
+    return settings.least + settings.confusion * confusion
 
-    Parameters
-    ----------
-    moves : tuple of float
-        How much lower and higher it is for other shares of ambiguous labels.
-    unsure : float
-        Error of the model itself.
-    """
-    half = hoeffding_interval(n) + unsure  # Theorem 2
-    low, high = value + moves[0] - half, value + moves[1] + half
-    return max(0.0, low), min(1.0, high)
+
+def interval(value: float, half: float) -> tuple[float, float]:
+    """Interval of a share."""
+    return max(0.0, value - half), min(1.0, value + half)
 
 
 def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:

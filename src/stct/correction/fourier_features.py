@@ -18,7 +18,6 @@ from stct.numeric.engine import ALL, Computed, Engine, Index, RowValues
 from stct.numeric.ridge import RidgePath
 from stct.numeric.types import Floats, Ints
 
-FIRST_ROWS, FIRST_FREQUENCIES = 2048, 64  # of the first, quick look
 MAX_BYTES = 2**30  # more: computed again at every pass
 
 
@@ -97,14 +96,15 @@ def choose_fourier_features(
         return max(1, min(most, num_rows // settings.rows_per_frequency))
 
     def gain(step: int, most: int) -> tuple[float, float]:
-        x, s, g = (values[::step] for values in (X, S, given))
+        x, s, g = X[::step], S[::step], given[::step]
         number = count(len(x), most)
         return gain_of_labels(x, s, g, draw_frequencies(x, number, settings.bandwidth))
 
     right = float((S.argmax(axis=1) == given).mean())
     least = least_gain(right, given, settings)
-    if len(X) > FIRST_ROWS:  # is it at all probable?
-        mean, error = gain(-(-len(X) // FIRST_ROWS), FIRST_FREQUENCIES)
+    if len(X) > settings.first_rows:  # is it at all probable?
+        step = -(-len(X) // settings.first_rows)
+        mean, error = gain(step, settings.first_frequencies)
         if mean + settings.errors * error < least:
             return None
     mean, error = gain(1, settings.max_frequencies // 2)
@@ -137,7 +137,7 @@ def gain_of_labels(
 
 
 def gained(new: Floats, old: Floats, given: Ints) -> tuple[float, float]:
-    """Share of the labels that new scores predict and old ones do not, and its error."""
+    """Share of the labels that only the new scores predict, and its error."""
     gain = (new.argmax(axis=1) == given).astype(np.float64)
     gain -= old.argmax(axis=1) == given
     return float(gain.mean()), max(float(gain.std()) / np.sqrt(len(gain)), 1e-12)

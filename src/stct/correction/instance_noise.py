@@ -8,69 +8,50 @@ the confusion of classes speak against instance-dependent noise. Legend: n rows,
 C classes; P = Pr[clean | x] (n, C), T[clean, given], K[clean, other] mean confusion.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.optimize import brentq
 
-from stct.correction.settings import NoiseSettings
+from stct.correction.settings import DEFAULT, NoiseSettings
 from stct.noise_model.transition import count_given, posterior
 from stct.numeric.types import Floats, Ints
 
-LEAST_ROWS = 5.0  # of a class whose errors are compared
 LEAST_CONFUSION = 1e-6
 MOST_ELASTIC = 2.0
 MAX_EXACT_CELLS = 400  # more entries: each low with one high confusion only
 
 
-class AmbiguityShare(NamedTuple):
-    """Share of the labels that are drawn from P, and the range it may be in."""
-
-    low: float
-    share: float
-    high: float
-
-
 def ambiguity_share(
     P: Floats, T: Floats, given: Ints, settings: NoiseSettings
-) -> tuple[AmbiguityShare, Floats]:
+) -> tuple[float, Floats]:
     """Estimate m from some rows, (m, C); give it with the mean confusion K.
 
-    The prior share is mixed with what the entries of T say, in proportion to the
-    number of wrong labels that they were measured with. Where the features confuse
-    much, it is limited: instance-dependent errors of all rows are not taken to be more
-    than those that T has found and ``settings.unseen`` of the rows.
+    m is ``settings.share`` if errors follow the features as those of annotators do,
+    nothing if they do not, and a part of it as far as that is not known. Two
+    elasticities of the errors are asked; each counts in proportion to the number of
+    wrong labels it was measured with. Ambiguous errors are at most ``settings.hidden``
+    times those that T has found.
     """
     Q = posterior(P, T, given)
     counts, total = count_given(Q, given), Q.sum(axis=0, dtype=np.float64)
     K = mean_confusion(Q.T @ P, total)
-    share = counts.sum(axis=1) / max(float(counts.sum()), 1e-9)
-    wrong, confusion = (float(share @ (1.0 - np.diagonal(M))) for M in (T, K))
+    sizes = counts.sum(axis=1) / max(float(counts.sum()), 1e-9)
+    wrong, confused = (float(sizes @ (1.0 - np.diagonal(M))) for M in (T, K))
+    m = settings.share * min(1.0, settings.hidden * wrong / max(confused, 1e-9))
+    if len(T) == 2:  # there are no entries to compare
+        return m * settings.unknown, K
+    errors = wrong * float(counts.sum())
+    follows = evidence(pooled_elasticity(counts, K), settings.pooled)
+    weight = errors / (errors + settings.pooled_rows)
+    m *= weight * follows + (1.0 - weight) * settings.unknown
+    follows = evidence(median_elasticity(counts, K, settings), settings.median)
+    weight = errors / (errors + settings.median_rows * counts.size)
+    return m * (weight * follows + (1.0 - weight)), K
 
-    def limit(unseen: float) -> float:
-        return min(1.0, (settings.hidden * wrong + unseen) / max(confusion, 1e-9))
 
-    known, follows = 0.0, settings.unknown
-    if len(T) > 2:
-        follows = 1.0  # with two classes there are no entries to compare
-        errors = wrong * float(counts.sum())
-        for value, low, high, rows in (
-            (pooled_elasticity(counts, K), *settings.pooled, settings.pooled_rows),
-            (
-                median_elasticity(counts, K),
-                *settings.median,
-                settings.median_rows * counts.size,
-            ),
-        ):
-            weight = errors / (errors + rows)
-            evidence = min(max((value - low) / (high - low), 0.0), 1.0)
-            prior = settings.unknown if known == 0.0 else 1.0
-            follows *= weight * evidence + (1.0 - weight) * prior
-            known = max(known, weight)
-    middle = settings.share * follows * limit(settings.unseen)
-    widest = (1.0 - known) * settings.widest + known * settings.share
-    high = widest * follows * limit(settings.most_unseen)
-    return AmbiguityShare(known * middle, middle, high), K
+def evidence(value: float, scale: tuple[float, float]) -> float:
+    """Place of a value between none and enough, from 0 to 1."""
+    none, enough = scale
+    return min(max((value - none) / (enough - none), 0.0), 1.0)
 
 
 def mean_confusion(joint: Floats, total: Floats) -> Floats:
@@ -108,14 +89,16 @@ def pooled_elasticity(counts: Floats, K: Floats) -> float:
     return float(brentq(slope, low, high, xtol=1e-4))
 
 
-def median_elasticity(counts: Floats, K: Floats) -> float:
+def median_elasticity(
+    counts: Floats, K: Floats, settings: NoiseSettings = DEFAULT.noise
+) -> float:
     """By how many per cent errors rise where the confusion is one per cent higher.
 
     0 if they do not rise, 1 if they rise in proportion. The slope is Theil's and Sen's,
     so a few large entries (one class given as another) do not count as a trend.
     """
     size = counts.sum(axis=1)
-    enough = size >= LEAST_ROWS
+    enough = size >= settings.least_rows
     cells = enough[:, None] & enough & ~np.eye(len(counts), dtype=bool)
     k, t = K[cells], (counts / np.maximum(size, 1e-9)[:, None])[cells]
     if len(k) < 3:
@@ -133,17 +116,17 @@ def median_elasticity(counts: Floats, K: Floats) -> float:
     return max(slope, 0.0) * float(k.mean() / t.mean())
 
 
-def sharpening(share: float) -> float:
-    """Exponent for P: what annotators confuse, the features may tell apart."""
-    return 1.0 / (1.0 - 0.5 * share) ** 2
+def sharpened(sharpness: float, share: float, settings: NoiseSettings) -> float:
+    """Sharpness of the features: what annotators confuse, they may tell apart."""
+    return sharpness / (1.0 - settings.sharpening * share) ** 2
 
 
-def ambiguous(T: Floats, share: float, most: float) -> Floats:
+def ambiguous_rows(T: Floats, share: float, settings: NoiseSettings) -> Floats:
     """Share of the rows of each class whose label is drawn from P, (C,).
 
     Such labels look right to T, so they are at most T's diagonal.
     """
-    return np.asarray(np.minimum(share, most * np.diagonal(T)))
+    return np.asarray(np.minimum(share, settings.most_of_right * np.diagonal(T)))
 
 
 def class_average_transition(T: Floats, K: Floats, m: Floats) -> Floats:
@@ -172,12 +155,11 @@ def instance_posterior(
     return Q
 
 
-def trust_in_errors(P: Floats, settings: NoiseSettings) -> float:
-    """Probability that what T explains as wrong labels is not weakness of the features.
+def probability_of_errors(P: Floats, settings: NoiseSettings) -> float:
+    """Probability that what T takes for wrong labels is not weakness of the features.
 
-    The likelihood cannot tell rows about which the features say nothing from labels
-    that were drawn at random.
+    The likelihood cannot tell labels that were drawn at random from rows of which the
+    features say nothing. It is 1 where the features know the class of most rows, and
+    1/2, which never changes a label, where they do not.
     """
-    known = float(P.max(axis=1).mean())  # share of the rows whose class is known
-    low, high = settings.known
-    return 0.5 + 0.5 * min(max((known - low) / (high - low), 0.0), 1.0)
+    return 0.5 + 0.5 * evidence(float(P.max(axis=1).mean()), settings.known)

@@ -12,14 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.result import AccuracyRange, Correction, LinearModel, Progress
+from stct.correction.result import Correction, LinearModel, Progress
 from stct.noise_model.theorems import is_learnable
 from stct.noise_model.transition import count_transition
 from stct.numeric import linear
 from stct.numeric.probabilities import one_hot
 from stct.numeric.types import Floats, Ints
-
-UNCALIBRATED = 0.25  # error of estimates from scores that are no probabilities
 
 
 class SplitCorrection(NamedTuple):
@@ -180,7 +178,6 @@ def correct_by_random_splits(
     Q = linear.to_simplex(Y)
     T = count_transition(Q, given)
     model = LinearModel(W[:-1], W[-1] - mean @ W[:-1])
-    unsure = AccuracyRange((-UNCALIBRATED, UNCALIBRATED), (-UNCALIBRATED, UNCALIBRATED))
     return Correction(
         Q,
         T,
@@ -188,5 +185,4 @@ def correct_by_random_splits(
         model,
         splits.num_splits,
         splits.stop,
-        accuracy=unsure,
     )

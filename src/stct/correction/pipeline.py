@@ -69,11 +69,9 @@ def correct_by_leave_one_out(
     residual = add_linear_residual(scores.path, fitted, labels, settings.residual)
     progress(0.9)
     T, noise = fitted.transition, settings.noise
-    if (
-        prior.transition is not None
-    ):  # it has instance-dependent noise in it, on average
+    if prior.transition is not None:  # it averages over instance-dependent noise
         rest = 1.0 - prior_weight(len(index), C, settings.calibration)
-        noise = replace(noise, share=rest * noise.share, widest=rest * noise.widest)
+        noise = replace(noise, share=rest * noise.share)
     found = final_posterior(residual.logits, T, labels, index, settings.residual, noise)
     weights, intercept = fitted.linear()
     model = SoftmaxModel(
@@ -84,12 +82,12 @@ def correct_by_leave_one_out(
     return Correction(
         found.probabilities,
         found.transition,
-        is_learnable(T),
+        is_learnable(found.transition),
         model,
         len(fitted.parts),
         "max_rounds",
         describe(scores.fourier),
-        found.accuracy,
+        found.confusion,
     )
 
 
@@ -110,11 +108,11 @@ def correct_probabilities(
     return Correction(
         found.probabilities,
         found.transition,
-        is_learnable(T),
+        is_learnable(found.transition),
         None,
         1,
         "max_rounds",
-        accuracy=found.accuracy,
+        confusion=found.confusion,
     )
 
 

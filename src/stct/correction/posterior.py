@@ -11,16 +11,17 @@ import numpy as np
 from stct.correction.given_labels import Labels
 from stct.correction.instance_noise import (
     ambiguity_share,
-    ambiguous,
+    ambiguous_rows,
     class_average_transition,
     instance_posterior,
-    sharpening,
-    trust_in_errors,
+    probability_of_errors,
+    sharpened,
 )
-from stct.correction.result import MANY, TOP, AccuracyRange, TopClasses, keep_top
+from stct.correction.result import MANY, TOP, TopClasses, keep_top
 from stct.correction.scores import take
 from stct.correction.settings import NoiseSettings, ResidualSettings
 from stct.noise_model.likelihood import ScaledLogits
+from stct.noise_model.priors import SharpnessPrior
 from stct.numeric.engine import RowValues
 from stct.numeric.probabilities import one_hot, softmax
 from stct.numeric.types import Floats, Ints
@@ -32,32 +33,35 @@ class Posterior(NamedTuple):
     probabilities: Any  # (n, C), or `TopClasses`
     transition: Floats  # (C, C), on the average of a class's rows
     sharpness: float  # of the logits
-    accuracy: AccuracyRange
+    confusion: float  # share of the rows whose class the features do not know
 
 
 class NoiseModel(NamedTuple):
     """Everything that turns logits into a posterior."""
 
-    sharpness: float
+    annotators: float  # sharpness of what ambiguous labels are drawn from
+    features: float  # sharpness of Pr[clean | x]
     transition: Floats  # (C, C)
-    share: float  # ambiguity share
-    most_of_right: float
-    trust: float  # probability that T's errors are those of the labels
+    ambiguous: Floats  # (C,) share of the rows of each class
+    errors: float  # probability that there are wrong labels at all
 
     def posterior(self, logits: Floats, given: Ints) -> Floats:
         """Pr[clean | x, given] of some rows, (n, C)."""
-        P = softmax(np.float32(self.sharpness) * logits)
+        P = softmax(np.float32(self.annotators) * logits)
         clean = P
-        if self.share > 0.0:
-            sharper = np.float32(self.sharpness * sharpening(self.share))
-            clean = softmax(sharper * logits)
-        m = ambiguous(self.transition, self.share, self.most_of_right)
-        Q = instance_posterior(clean, P, self.transition, m, given)
-        if self.trust < 1.0:
+        if self.features != self.annotators:
+            clean = softmax(np.float32(self.features) * logits)
+        Q = instance_posterior(clean, P, self.transition, self.ambiguous, given)
+        if self.errors < 1.0:  # else all given labels are right
             rows = np.flatnonzero(given >= 0)
-            Q[rows] *= np.float32(self.trust)
-            Q[rows, given[rows]] += np.float32(1.0 - self.trust)
+            Q[rows] *= np.float32(self.errors)
+            Q[rows, given[rows]] += np.float32(1.0 - self.errors)
         return Q
+
+    def average_transition(self, K: Floats) -> Floats:
+        """Pr[given | clean] on the average of a class's rows, (C, C)."""
+        T = class_average_transition(self.transition, K, self.ambiguous)
+        return self.errors * T + (1.0 - self.errors) * np.eye(len(T))
 
 
 def final_posterior(
@@ -75,17 +79,19 @@ def final_posterior(
     """
     engine, n, C = labels.engine, len(labels.given), labels.num_classes
     sample, some = labels.some(index), take(engine, logits, index)
+    prior = SharpnessPrior(1.0, residual.sharpness_precision)
     likelihood = ScaledLogits([some], sample.codes(), sample.engine)
-    sharpness, _ = likelihood.fit_sharpness(
-        1.0, T, diagonal=False, precision=residual.sharpness_precision
-    )
+    sharpness, _ = likelihood.fit_sharpness(1.0, T, prior=prior)
     free = ~sample.locked
     P = softmax(np.float32(sharpness) * some[free])
-    trust = trust_in_errors(P, noise)
-    shares, K = ambiguity_share(P, T, sample.given[free], noise)
-    models = [NoiseModel(sharpness, T, m, noise.most_of_right, trust) for m in shares]
-    accuracy = accuracy_range(models, some, sample)
-    model = models[1]
+    m, K = ambiguity_share(P, T, sample.given[free], noise)
+    model = NoiseModel(
+        sharpness,
+        sharpened(sharpness, m, noise),
+        T,
+        ambiguous_rows(T, m, noise),
+        probability_of_errors(P, noise),
+    )
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
 
     def decide(rows: slice) -> Floats:
@@ -97,26 +103,5 @@ def final_posterior(
     Q: Any = engine.take(engine.rows(decide, n), None)
     if C > MANY:
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
-    m = ambiguous(T, model.share, noise.most_of_right)
-    average = class_average_transition(T, K, m)
-    average = trust * average + (1.0 - trust) * np.eye(C)
-    return Posterior(Q, average, sharpness * sharpening(model.share), accuracy)
-
-
-def accuracy_range(
-    models: list[NoiseModel], logits: Floats, labels: Labels
-) -> AccuracyRange:
-    """How far estimates of the share of right labels move over the ambiguity shares.
-
-    The labels are those of the middle model; each model says how probable they are.
-    """
-    given, rows = labels.given, np.arange(len(logits))
-    Qs = [model.posterior(logits, given) for model in models]
-    for Q in Qs:
-        Q[labels.locked] = one_hot(given[labels.locked], Q.shape[1])
-    best = Qs[1].argmax(axis=1)
-    before, after = ([float(Q[rows, c].mean()) for Q in Qs] for c in (given, best))
-    return AccuracyRange(
-        (min(before) - before[1], max(before) - before[1]),
-        (min(after) - after[1], max(after) - after[1]),
-    )
+    confusion = 1.0 - float(P.max(axis=1).mean())
+    return Posterior(Q, model.average_transition(K), model.features, confusion)

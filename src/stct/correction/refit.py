@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.correction.calibration import (
+    AlternatingFit,
     Calibration,
     LogOdds,
-    TransitionRounds,
     fit_weights,
 )
 from stct.correction.given_labels import Labels
@@ -35,16 +35,16 @@ class Fitted(NamedTuple):
 
     def logits(self, rows: slice) -> Floats:
         """Leave-one-out logits of a tile, (t, C) float32."""
-        first, *others = (odds.logits(fit.scores[rows]) for fit, odds in self.parts)
+        first, *others = (odds.logits(part.scores[rows]) for part, odds in self.parts)
         for more in others:
             first += more
         return first
 
     def linear(self) -> tuple[Floats, Floats]:
         """Weights (d, C) and intercept (C,) of the same logits for new rows."""
-        weights = [odds.scaled(fit.weights) for fit, odds in self.parts]
+        weights = [odds.scaled(part.weights) for part, odds in self.parts]
         intercepts = [
-            odds.scaled(fit.intercept) + odds.offset for fit, odds in self.parts
+            odds.scaled(part.intercept) + odds.offset for part, odds in self.parts
         ]
         return np.sum(weights, axis=0), np.sum(intercepts, axis=0)
 
@@ -72,14 +72,14 @@ def refit(
     given = engine.keep(labels.given)
     strength, kept = scores.ridge.strength, is_kept(*shape)
     again = scores.path.fit(Q, given, strength=strength, keep_scores=kept)
-    S_old, S = (take(engine, fit.scores, index) for fit in (scores.ridge, again))
+    S_old, S = (take(engine, part.scores, index) for part in (scores.ridge, again))
     sample, T = labels.some(index), fitted.transition
     odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(shape[1]))
-    rounds = TransitionRounds(sample, settings[1])
-    odds = odds.times(rounds.sharpest(rounds.likelihood(odds.logits(S)), T))
+    fit = AlternatingFit(sample, settings[1])
+    odds = odds.times(fit.sharpest(fit.likelihood(odds.logits(S)), T))
     if fitted.odds.matrix.ndim:
         odds = fit_weights(S, sample, odds, T, settings[1])
-    both = rounds.likelihood(fitted.odds.logits(S_old), odds.logits(S))
+    both = fit.likelihood(fitted.odds.logits(S_old), odds.logits(S))
     old, new = both.fit_scales(np.array([0.5, 0.5]), T)
     parts = [(scores.ridge, fitted.odds.times(old)), (again, odds.times(new))]
     return Fitted(parts, T)

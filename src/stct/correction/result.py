@@ -94,13 +94,6 @@ class TopClasses(NamedTuple):
         return csr_array((self.probabilities.ravel(), *places), shape=shape)
 
 
-class AccuracyRange(NamedTuple):
-    """How much lower and higher estimates are for other shares of ambiguous labels."""
-
-    before: tuple[float, float] = (0.0, 0.0)
-    after: tuple[float, float] = (0.0, 0.0)
-
-
 class Correction(NamedTuple):
     """What the features and the given labels together say, by any method."""
 
@@ -111,7 +104,7 @@ class Correction(NamedTuple):
     num_rounds: int  # splits, or refits
     stop: str  # why it ended, see `LabelCorrector.termination_condition_`
     notes: tuple[str, ...] = ()  # what a person should know of how it was found
-    accuracy: AccuracyRange = AccuracyRange()
+    confusion: float | None = None  # share of rows that the features do not know
 
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c; the posterior is moved."""
@@ -159,4 +152,4 @@ def nothing_learnt(given: Ints, num_classes: int) -> Correction:
         top = np.concatenate(kept)
         Q = TopClasses(top[:, :TOP], top[:, TOP:].astype(np.int32), C)
     T, learnable = np.full((C, C), 1.0 / C), np.zeros(C, dtype=bool)
-    return Correction(Q, T, learnable, model, 1, "nothing_learnt")
+    return Correction(Q, T, learnable, model, 1, "nothing_learnt", confusion=1.0)

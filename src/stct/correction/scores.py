@@ -51,7 +51,7 @@ def leave_one_out_scores(
         owned = owned and isinstance(H, np.ndarray)
     else:
         owned = False
-    path = RidgePath(H, labelled, engine=engine, owned=owned)
+    path = RidgePath(H, labelled, strengths=settings.ridge, engine=engine, owned=owned)
     if len(path.axes.values) == 0:
         return None
     progress(0.2)
@@ -70,7 +70,12 @@ def leave_one_out_scores(
         X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
         fourier = choose_fourier_features(X, S, said, path, settings)
         if fourier is not None:
-            wider = RidgePath(fourier.rows(rows, engine), labelled, engine=engine)
+            wider = RidgePath(
+                fourier.rows(rows, engine),
+                labelled,
+                strengths=settings.ridge,
+                engine=engine,
+            )
             again = wider.fit(Y, given, keep_scores=keep)
             S_again = engine.take(again.scores, some)
             mean, error = gained(S_again, S, said)
@@ -96,7 +101,7 @@ def agreement(S: Floats, given: Ints) -> float:
 
 
 def agreement_beyond_chance(S: Floats, given: Ints) -> float:
-    """Agreement of best scores beyond that of independent labels, in standard errors."""
+    """Agreement beyond that of independent labels, in standard errors."""
     n, C = S.shape
     p, q = (np.bincount(v, minlength=C) / n for v in (S.argmax(axis=1), given))
     chance = float(p @ q)

@@ -1,26 +1,40 @@
 """Every constant of the default correction that can change a label or an estimate.
 
-One dataclass for each stage, in the order of the pipeline. "Fitted" says that
-`benchmarks/fit_settings.py` chose the value on the battery and that docs/method.md has
-the leave-one-data-set-out table; "convention" that it is customary; "limit" that it
-bounds work and hardly changes a result.
+One dataclass for each stage, in the order of the pipeline. The last word of a comment
+says where a value comes from. "Fitted": it was chosen on the battery, and
+benchmarks/results/settings.md has what other values give and what each data set gives
+with a value that was chosen without it. "Ablation": the stage was tried with and
+without it (benchmarks/results/ablations.md). "Convention": it is customary. "Limit":
+it bounds work or a corner case and hardly changes a result.
 """
 
 from dataclasses import dataclass, field
 
+from stct.numeric.ridge import USUAL, Strengths
+
+
+@dataclass(frozen=True)
+class CanonicalSettings:
+    """Order of rows and exact duplicates (stage 1)."""
+
+    same: float = 1e-5  # standard deviations; rows that differ by less; convention
+
 
 @dataclass(frozen=True)
 class ScoreSettings:
-    """Ridge scores and Fourier features (stages 2 and 3)."""
+    """Leave-one-out ridge scores (stage 2) and Fourier features (stage 3)."""
 
-    fourier: bool = True  # try Fourier features at all
+    ridge: Strengths = USUAL  # strengths to choose from; convention
+    learnt_errors: float = 1.0  # standard errors beyond chance; convention
+    fourier: bool = True  # try Fourier features at all; ablation
     max_frequencies: int = 256  # limit
-    rows_per_frequency: int = 8  # rows; fewer rows, fewer frequencies; convention
+    rows_per_frequency: int = 8  # with fewer rows, fewer frequencies; convention
     bandwidth: float = 1.5  # radians at the median distance; convention
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
     errors: float = 2.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit
-    learnt_errors: float = 1.0  # standard errors beyond chance; convention: 5%
+    first_rows: int = 2048  # of the first, quick look; limit
+    first_frequencies: int = 64  # limit
 
 
 @dataclass(frozen=True)
@@ -28,72 +42,77 @@ class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
     sharpness: float = 4.0  # of standardised scores, centre of its prior; convention
-    sharpness_precision: float = 1.0  # of the prior on its logarithm; convention
-    starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right labels beyond chance
+    sharpness_precision: float = 1.0  # of the prior of its logarithm; fitted
+    usual_wrong: float = 3.0  # labels, in the prior of the error rate; fitted
+    usual_right: float = 27.0  # labels, likewise; fitted
+    starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right beyond chance; limit
+    one_sided_starts: tuple[float, ...] = (0.1, 0.3)  # wrong labels of a class; limit
+    anchors: float = (
+        0.2  # share of the rows of a class, with the largest margins; limit
+    )
     starting_rows: int = 2048  # limit
-    rows: int = 2**15  # limit; rows that fit T and the log-odds
-    rows_per_class: int = 64  # limit
-    max_rounds: int = 8  # limit; of T and sharpness in turn
-    tolerance: float = 2e-3  # largest change of an entry of T that ends the rounds
-    weight_precision: float = 30.0  # of the prior on W around one sharpness; fitted
-    rows_per_weight: float = 2.0  # with fewer W stays one sharpness; limit
-    weight_rounds: int = 2  # of W and T in turn
-    weight_steps: int = 30  # limit
-    prior_wrong: float = 3.0  # wrong labels, of a Beta prior; fitted
-    prior_few: float = 0.0
-    prior_right: float = 27.0  # wrong labels, of a Beta prior; fitted
-    prior_rows: float = 20.0  # rows that an earlier T is worth, for each of its entries
+    rows: int = 2**15  # that fit T and the log-odds; limit
+    rows_per_class: int = 64  # at least; limit
+    max_rounds: int = 8  # of T and sharpness in turn; limit
+    tolerance: float = 2e-3  # largest change of an entry of T that ends them; limit
+    weight_precision: float = 30.0  # of the prior of W around one sharpness; fitted
+    rows_per_weight: float = 2.0  # with fewer rows W stays one sharpness; limit
+    weight_rounds: int = 2  # of W and T in turn; ablation
+    weight_steps: int = 30  # of L-BFGS; limit
+    prior_rows: float = 20.0  # that an earlier T is worth, for each entry; convention
 
 
 @dataclass(frozen=True)
 class RefitSettings:
     """Ridge taught the posterior, combined with the first scores (stage 5)."""
 
-    enabled: bool = True
+    enabled: bool = True  # ablation
 
 
 @dataclass(frozen=True)
 class ResidualSettings:
     """Correction of the log-odds that is linear in the features (stage 6)."""
 
-    enabled: bool = True
-    steps: int = 3  # of L-BFGS; early stopping is part of the prior
+    enabled: bool = True  # ablation
+    steps: int = 3  # of L-BFGS; early stopping is part of the prior; ablation
     most_self_influence: float = 0.95  # of a row's label on its own logits; limit
-    rows: int = 2**16  # limit
-    rows_per_weight: int = 32  # limit
-    max_scores: int = 2**26  # limit; scores of the rows that teach
-    sharpness_precision: float = 25.0  # of log sharpness afterwards: error of 0.2
+    rows: int = 2**16  # that teach, at least; limit
+    rows_per_weight: int = 32  # likewise; limit
+    max_scores: int = 2**26  # of the rows that teach; limit
+    sharpness_precision: float = 25.0  # of log sharpness afterwards; convention: 0.2
 
 
 @dataclass(frozen=True)
 class NoiseSettings:
-    """Instance-dependent noise (stage 7)."""
+    """Instance-dependent noise and weak features (stage 7)."""
 
-    share: float = 0.3  # ambiguity share where nothing is known of it; fitted
-    unknown: float = 0.5
-    widest: float = 0.6  # the share may be from 0 to this where nothing is known
+    share: float = 0.3  # ambiguity share where errors follow the features; fitted
+    unknown: float = 0.5  # of it where nothing is known; fitted
+    hidden: float = 3.0  # ambiguous errors for each one found, at most; fitted
     pooled: tuple[float, float] = (0.1, 0.6)  # elasticity: none, as of annotators
-    pooled_rows: float = 30.0  # wrong labels that tell half of it; fitted
+    pooled_rows: float = 30.0  # wrong labels that tell half of it; convention
     median: tuple[float, float] = (0.1, 0.4)  # elasticity: none, as of annotators
-    median_rows: float = 5.0  # wrong labels for each entry of T that tell half; fitted
-    hidden: float = 3.0  # errors that T may have missed for each one found; fitted
-    unseen: float = 0.0  # share of all rows, likewise; fitted
-    most_unseen: float = 0.15  # the same at the end of the range; fitted
-    known: tuple[float, float] = (0.6, 0.7)
+    median_rows: float = 5.0  # wrong labels for each entry of T that tell half
+    least_rows: float = 5.0  # of a class whose errors are compared; convention
+    sharpening: float = 0.5  # of the share: how much sharper features are; ablation
     most_of_right: float = 0.9  # of the labels that look right may be ambiguous; limit
+    known: tuple[float, float] = (0.6, 0.7)  # mean largest P of weak, strong; fitted
 
 
 @dataclass(frozen=True)
 class IntervalSettings:
     """Intervals of the estimated share of right labels (stage 9)."""
 
-    model_error: float = 0.03  # share of right labels; fitted
+    least: float = 0.03  # half-width beyond that of sampling; fitted
+    confusion: float = 0.5  # for each row whose class the features do not know; fitted
+    uncalibrated: float = 0.25  # where scores are no probabilities; convention
 
 
 @dataclass(frozen=True)
 class Settings:
     """Settings of all stages."""
 
+    canonical: CanonicalSettings = field(default_factory=CanonicalSettings)
     scores: ScoreSettings = field(default_factory=ScoreSettings)
     calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     refit: RefitSettings = field(default_factory=RefitSettings)

@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize, root
-from scipy.special import betaln
 
 from stct.noise_model.likelihood_tile import LabelCodes
-from stct.noise_model.optimiser import minimise
+from stct.noise_model.optimiser import minimise, minimise_bounded
+from stct.noise_model.priors import ErrorPrior, SharpnessPrior
 from stct.numeric.centring import Tile
 from stct.numeric.engine import ALL, Engine, Index, RowValues, read_some
 from stct.numeric.tiles import some_of
@@ -29,35 +28,6 @@ class Sums(NamedTuple):
     log_likelihood: float
     gradient: Floats  # of the log-likelihood in W (k, C), or in the scales (p,)
     counts: Floats  # (C, C) expected rows of each clean and given class
-
-
-import os
-MIX=float(os.environ.get('MIX','.5'))
-
-class ErrorPrior(NamedTuple):
-    """Prior on the share of wrong labels: half a Beta distribution, half uniform."""
-
-    wrong: float  # labels that the Beta distribution is worth
-    right: float
-    few: float = 1.0
-
-    def log_density(self, e: float) -> float:
-        """Logarithm of the density at e."""
-        first, second = self._logs(e)
-        return float(np.logaddexp(first, second))
-
-    def slope(self, e: float) -> float:
-        """Derivative of the logarithm of the density."""
-        e = min(max(e, 1e-9), 1.0 - 1e-9)
-        first, second = self._logs(e)
-        share = 1.0 / (1.0 + np.exp(second - first))  # of the Beta distribution
-        return float(share * (self.wrong / e - self.right / (1.0 - e)) + (1-share) * self.few / e)
-
-    def _logs(self, e: float) -> tuple[float, float]:
-        e = min(max(e, 1e-9), 1.0 - 1e-9)
-        log = self.wrong * np.log(e) + self.right * np.log1p(-e) + np.log(MIX/(1-MIX))
-        other = self.few * np.log(e) - betaln(self.few + 1.0, 1.0)
-        return float(log - betaln(self.wrong + 1.0, self.right + 1.0)), float(other)
 
 
 class LinearLogits:
@@ -231,109 +201,58 @@ class ScaledLogits:
             sums = self.sums(scales, T)
             return -sums.log_likelihood / n, -sums.gradient / n
 
-        return _minimise_bounded(objective, start, [(0.0, None)] * len(start))
+        return minimise_bounded(objective, start, [(0.0, None)] * len(start))
 
     def fit_sharpness(
         self,
         sharpness: float,
         T: Floats,
         *,
-        diagonal: bool,
-        precision: float,
-        centre: float = 1.0,
-        error_prior: ErrorPrior | None = None,
+        prior: SharpnessPrior,
+        errors: ErrorPrior | None = None,
         exact: bool = True,
     ) -> tuple[float, Floats]:
-        """Fit the scale of a single part, and how sure T is, both at once.
+        """Fit the scale of a single part, and with a prior for it the error rate of T.
 
-        They trade against each other: soft log-odds and few errors explain the labels
-        almost as well as sharp log-odds and many errors. In turn they would creep.
+        They trade against each other, so in turn they would creep. The diagonal of T
+        is multiplied by one factor; of two classes each has a factor of its own.
 
         Parameters
         ----------
-        diagonal : bool
-            Multiply T's diagonal by one factor; rows sum to 1 again.
-        precision, centre : float
-            Of a Gaussian prior on the logarithm of the sharpness, around that of
-            ``centre``.
-        error_prior : ErrorPrior, optional
-            Prior on the share of wrong labels, with classes as large as the given ones.
+        sharpness, T : float and ndarray of shape (C, C)
+            Where the fit begins.
+        errors : ErrorPrior, optional
+            Prior of the share of wrong labels, with classes as large as the given ones.
+            Without it T stays as it is.
         exact : bool
             Find the place where the slopes are 0; about is enough between rounds.
         """
         n, C = max(self.labels.num_free, 1), len(T)
-        own = C if C == 2 else 1
-        where = np.arange(C) if own == C else np.zeros(C, int)
-        eye = np.eye(C)
-        sizes = self.labels.sizes / n
+        factor = np.arange(C) if C == 2 else np.zeros(C, dtype=int)  # of each class
+        sizes, eye = self.labels.sizes / n, np.eye(C)
 
         def unpack(theta: Floats) -> tuple[float, Floats]:
-            rows = T * np.exp(theta[1:][where] * eye) if diagonal else T
+            rows = T if errors is None else T * np.exp(theta[1:][factor] * eye)
             rows = rows / rows.sum(axis=1, keepdims=True)
             return sharpness * float(np.exp(theta[0])), rows
 
         def objective(theta: Floats) -> tuple[float, Floats]:
             scale, rows = unpack(theta)
             sums = self.sums(np.array([scale]), rows)
-            expected, right = sums.counts.sum(axis=1), np.diagonal(rows)
-            beside = np.log(scale / centre)
-            slopes = [scale * float(sums.gradient[0]) - precision * beside]
-            if diagonal:
-                each = np.diagonal(sums.counts) - expected * right
-                if error_prior is not None:
-                    e = float(sizes @ (1.0 - right))
-                    each -= error_prior.slope(e) * sizes * right * (1.0 - right)
-                slopes.extend(np.bincount(where, each))
-            value = sums.log_likelihood - 0.5 * precision * beside**2
-            if error_prior is not None:
-                value += error_prior.log_density(float(sizes @ (1.0 - right)))
+            value = sums.log_likelihood + prior.log_density(scale)
+            slopes = [scale * float(sums.gradient[0]) + prior.slope(scale)]
+            if errors is not None:
+                right = np.diagonal(rows)
+                e = float(sizes @ (1.0 - right))
+                value += errors.log_density(e)
+                each = np.diagonal(sums.counts) - sums.counts.sum(axis=1) * right
+                each -= errors.slope(e) * sizes * right * (1.0 - right)
+                slopes.extend(np.bincount(factor, each))
             return -value / n, -np.array(slopes) / n
 
-        start = np.zeros(1 + own if diagonal else 1)
+        start = np.zeros(1 if errors is None else 2 + factor[-1])
         bounds = [(-FARTHEST, FARTHEST)] * len(start)
-        return unpack(_minimise_bounded(objective, start, bounds, exact=exact))
-
-
-def _minimise_bounded(
-    objective: Callable[[Floats], tuple[float, Floats]],
-    start: Floats,
-    bounds: Sequence[tuple[float, float | None]],
-    *,
-    exact: bool = True,
-) -> Floats:
-    """Go down, and then to where the slopes are 0: float32 knows that place better.
-
-    Legend: p parameters, one or two.
-    """
-    look = _Remember(objective)
-    options = {"maxiter": 60, "ftol": 1e-9 if exact else 1e-6, "gtol": 1e-6}
-    best = minimize(
-        look, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
-    low, high = np.array([(a, np.inf if b is None else b) for a, b in bounds]).T
-    inside = (best.x > low) & (best.x < high)
-    if not exact or not inside.all():
-        return np.asarray(best.x)
-    settings = {"maxfev": 8 * len(start), "eps": 1e-3}
-    place = root(lambda x: look(x)[1], best.x, tol=1e-6, options=settings).x
-    better = np.linalg.norm(look(place)[1]) <= np.linalg.norm(look(best.x)[1])
-    near = look(place)[0] <= look(best.x)[0] + 1e-6
-    moved = better and near and ((place > low) & (place < high)).all()
-    return np.asarray(place if moved else best.x)
-
-
-class _Remember:
-    """A function that is not called twice at one place."""
-
-    def __init__(self, function: Callable[[Floats], tuple[float, Floats]]) -> None:
-        self._function = function
-        self._values: dict[bytes, tuple[float, Floats]] = {}
-
-    def __call__(self, place: Floats) -> tuple[float, Floats]:
-        key = np.asarray(place).tobytes()
-        if key not in self._values:
-            self._values[key] = self._function(place)
-        return self._values[key]
+        return unpack(minimise_bounded(objective, start, bounds, exact=exact))
 
 
 def _working(W: Floats) -> Floats:

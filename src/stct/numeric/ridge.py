@@ -17,12 +17,19 @@ from stct.numeric.linear import smallest_real
 from stct.numeric.tiles import MAX_STRIDE, TILE, some_of
 from stct.numeric.types import Floats
 
-# Ridge strengths in units of the mean eigenvalue of the centred Gram matrix, so the
-# path is the same for embeddings of any scale.
-STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2)
-import os
-AGREE=float(os.environ.get('AGREE','4'))
-CHOOSING_ROWS = 2**15  # about so many choose the strength
+
+class Strengths(NamedTuple):
+    """Ridge strengths to choose from, and how."""
+
+    # In units of the mean eigenvalue of the centred Gram matrix, so that they fit
+    # embeddings of any scale.
+    values: tuple[float, ...]
+    rows: int  # about so many choose
+    # A strength that agrees a standard error less has exp(-steepness) of the weight.
+    steepness: float
+
+
+USUAL = Strengths((1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2), 2**15, 4.0)
 
 
 class RidgeFit(NamedTuple):
@@ -49,6 +56,7 @@ class RidgePath:
         Rows are read as ``H[i:j]``.
     labelled : ndarray of bool, shape (n,)
         Rows that the model may learn from. The others are only predicted.
+    strengths : Strengths
     engine : Engine, optional
         Where the rows are worked on.
     owned : bool
@@ -66,10 +74,11 @@ class RidgePath:
         H: RowValues,
         labelled: NDArray[np.bool_],
         *,
+        strengths: Strengths = USUAL,
         engine: Engine | None = None,
         owned: bool = False,
     ) -> None:
-        self._engine: Engine = engine or Local()
+        self._strengths, self._engine = strengths, engine or Local()
         self._labelled = self._engine.keep(labelled)
         self._num_rows = len(labelled)
         self._owned = owned
@@ -110,9 +119,9 @@ class RidgePath:
             return np.asarray(V @ (B / (values + strength * self._unit)[:, None]))
 
         if strength is None:
-            models = [model(s) for s in STRENGTHS]  # L (d, C)
+            models = [model(s) for s in self._strengths.values]  # L (d, C)
             agree, count = self._agreement(models, label_mean, Y, given)
-            strength = mean_strength(agree, count)
+            strength = mean_strength(agree, count, self._strengths)
         best = model(strength)
         predict = self._leave_one_out(best, strength, label_mean, Y)
         scores: Any = Computed(predict, Y.shape, Y.dtype)
@@ -200,11 +209,11 @@ class RidgePath:
     ) -> tuple[Floats, int]:
         """Rows in which each model names the given label, (L,), of how many."""
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
-        ridges = np.array(STRENGTHS) * self._unit
+        ridges = np.array(self._strengths.values) * self._unit
         axes = self.axes.astype(centred.dtype)
         W = np.concatenate([_working(model, centred.dtype) for model in models])
         mean = label_mean.astype(centred.dtype)
-        stride = min(max(1, n // CHOOSING_ROWS), MAX_STRIDE)
+        stride = min(max(1, n // self._strengths.rows), MAX_STRIDE)
 
         def agree(rows: slice) -> tuple[Floats, int]:
             here = np.arange(rows.stop - rows.start)[some_of(rows, stride)]
@@ -244,11 +253,10 @@ class RidgePath:
         return predict
 
 
-def mean_strength(agree: Floats, count: int) -> float:
+def mean_strength(agree: Floats, count: int, strengths: Strengths) -> float:
     """Geometric mean of the strengths, weighted by how well each of them agrees.
 
-    A strength that agrees one standard error less than the best has 1 / e of its
-    weight, so one row more or less moves the mean by little.
+    So one row more or less moves the strength by little.
 
     Parameters
     ----------
@@ -259,8 +267,8 @@ def mean_strength(agree: Floats, count: int) -> float:
     """
     best = float(agree.max())
     error = np.sqrt(max(best * (1.0 - best / max(count, 1)), 1.0))
-    weights = np.exp(AGREE*(agree - best) / error)
-    return float(np.exp(weights @ np.log(STRENGTHS) / weights.sum()))
+    weights = np.exp(strengths.steepness * (agree - best) / error)
+    return float(np.exp(weights @ np.log(strengths.values) / weights.sum()))
 
 
 def _working(model: Floats, dtype: np.dtype[Any]) -> Floats:
