@@ -13,7 +13,7 @@ LAYERS = [
     {"noise", "labels", "console"},
     {"noise_model"},
     {"correction"},
-    {"checks"},
+    {"checks", "notes"},
     {"estimator"},
     {"__init__"},
     {"planning"},

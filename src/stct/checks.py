@@ -13,7 +13,6 @@ from stct.numeric.file_rows import from_memory_map
 from stct.numeric.types import Floats, Ints
 
 _FEWEST_UNSURE = 20  # rows that can show what a model has seen
-FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
 
 
 def encode_inputs(
@@ -190,29 +189,3 @@ def check_transition(matrix: ArrayLike | None, num_classes: int) -> Floats | Non
         )
     T = np.maximum(T, 1e-6)
     return np.asarray(T / T.sum(axis=1, keepdims=True))
-
-
-def describe(
-    encoded: EncodedLabels,
-    locked: NDArray[np.bool_],
-    num_columns: int,
-    num_constant: int,
-) -> list[str]:
-    """Say in sentences what is unusual about the input."""
-    notes = []
-    missing = int((encoded.codes < 0).sum())
-    if missing:
-        notes.append(f"{missing} rows had no label; theirs are predicted (fill)")
-    known = encoded.codes[encoded.codes >= 0]
-    sizes = np.bincount(known, minlength=len(encoded.classes))  # a class may have none
-    rare = encoded.classes[sizes < FEW_ROWS]
-    if len(rare):
-        notes.append(
-            f"{len(rare)} of {len(sizes)} classes have fewer than {FEW_ROWS} rows, too "
-            f"few to learn much about: {few(rare)}"
-        )
-    if locked.any():
-        notes.append(f"{int(locked.sum())} rows are locked and were left as they are")
-    if num_constant:
-        notes.append(f"{num_constant} of {num_columns} columns are constant")
-    return notes

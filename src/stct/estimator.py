@@ -14,19 +14,19 @@ from stct.checks import (
     check_labels,
     check_locked,
     check_transition,
-    describe,
     encode_inputs,
     look_at_rows,
     validate_rows,
 )
 from stct.correction.correct import METHODS, correct_labels
-from stct.correction.decision import decide_rows, describe_result, estimate_accuracy
+from stct.correction.decision import decide_rows, estimate_accuracy
 from stct.correction.given_labels import Labels
 from stct.correction.paper import SplitSettings
 from stct.correction.pipeline import Prior, correct_probabilities
 from stct.correction.result import Correction, Progress, TopClasses
 from stct.correction.settings import DEFAULT, Settings
 from stct.labels import EncodedLabels, decode
+from stct.notes import describe_input, describe_result
 from stct.numeric.engine import Engine, Local
 from stct.numeric.ray_engine import RayEngine
 from stct.numeric.tiles import map_tiles, single_blas_thread
@@ -223,7 +223,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 given = Labels(encoded.codes, fixed, P.shape[1], Local())
                 result = correct_probabilities(P, given, self._settings())
         columns = 0 if X is None else X.shape[1]
-        self.notes_ = describe(encoded, fixed, columns, constant)
+        self.notes_ = describe_input(encoded, fixed, columns, constant)
         self._decide(result, encoded, fixed)
         report(1.0)
         return self

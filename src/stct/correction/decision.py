@@ -4,14 +4,13 @@ Legend: n rows, C classes; Q = Pr[clean | x, given] (n, C), of which `TopClasses
 the most probable entries; ``given`` is -1 for none.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stct.correction.result import Correction, TopClasses
 from stct.correction.settings import DEFAULT, IntervalSettings
-from stct.labels import few
 from stct.noise_model.theorems import hoeffding_interval
 from stct.numeric.tiles import TILE
 from stct.numeric.types import Floats, Ints
@@ -161,34 +160,3 @@ def of_given(Q: Floats | TopClasses, given: Ints) -> Floats:
         said = given[rows]
         out[rows] = np.where(said < 0, 0.0, Q[rows][np.arange(len(said)), said])
     return out
-
-
-def describe_result(
-    result: Correction, classes: NDArray[Any], method: str
-) -> list[str]:
-    """Say in sentences what is unusual about the result."""
-    notes = []
-    Q = result.posterior
-    if isinstance(Q, TopClasses):
-        notes.append(
-            f"{Q.num_classes} classes: the {Q.classes.shape[1]} most probable ones of "
-            "each row were kept"
-        )
-    if method != "loo":
-        notes.append(
-            f"method {method!r} gives scores, not probabilities: confidence "
-            "and estimated accuracy are not calibrated"
-        )
-    failed = classes[~result.learnable]
-    if result.stop == "nothing_learnt":
-        notes.append(
-            "the features explain the given labels no better than chance, so "
-            "no label was changed and the estimates mean nothing"
-        )
-    elif len(failed):
-        notes.append(
-            f"{len(failed)} of {len(classes)} classes fail Theorem 1's check "
-            "(their most common given label is another class); their "
-            f"rows abstain: {few(failed)}"
-        )
-    return [*notes, *result.notes]

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.result import Correction, LinearModel, Progress
+from stct.correction.result import Correction, Progress
 from stct.noise_model.theorems import is_learnable
 from stct.noise_model.transition import count_transition
 from stct.numeric import linear
+from stct.numeric.models import LinearModel
 from stct.numeric.probabilities import one_hot
 from stct.numeric.types import Floats, Ints
 

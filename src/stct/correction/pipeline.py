@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.correction.calibration import calibrate, prior_weight
-from stct.correction.fourier_features import FourierFeatures
 from stct.correction.given_labels import Labels, sample_rows
 from stct.correction.posterior import final_posterior
 from stct.correction.refit import refit
 from stct.correction.residual import add_linear_residual
-from stct.correction.result import Correction, SoftmaxModel, nothing_learnt
+from stct.correction.result import Correction, nothing_learnt
 from stct.correction.scores import leave_one_out_scores, take
 from stct.correction.settings import DEFAULT, Settings
 from stct.noise_model.theorems import is_learnable
 from stct.numeric.engine import RowValues
+from stct.numeric.models import SoftmaxModel
 from stct.numeric.types import Floats
 
 
@@ -86,7 +86,7 @@ def correct_by_leave_one_out(
         model,
         len(fitted.parts),
         "max_rounds",
-        describe(scores.fourier),
+        scores.notes,
         found.confusion,
     )
 
@@ -120,13 +120,3 @@ def num_sampled(num_classes: int, settings: Settings) -> int:
     """Rows that fit what has few parameters."""
     few = settings.calibration
     return max(few.rows, few.rows_per_class * num_classes)
-
-
-def describe(fourier: FourierFeatures | None) -> tuple[str, ...]:
-    """Say that the features were not enough as they are."""
-    if fourier is None:
-        return ()
-    return (
-        f"{2 * fourier.frequencies.shape[1]} Fourier features, which are not linear in "
-        "the embeddings, were added: they predict the given labels better",
-    )

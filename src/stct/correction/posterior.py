@@ -82,7 +82,7 @@ def final_posterior(
     prior = SharpnessPrior(1.0, residual.sharpness_precision)
     likelihood = ScaledLogits([some], sample.codes(), sample.engine)
     sharpness, _ = likelihood.fit_sharpness(1.0, T, prior=prior)
-    free = ~sample.locked
+    free = ~sample.locked | sample.locked.all()
     P = softmax(np.float32(sharpness) * some[free])
     m, K = ambiguity_share(P, T, sample.given[free], noise)
     model = NoiseModel(

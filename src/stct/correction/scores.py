@@ -10,14 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.correction.fourier_features import (
-    FourierFeatures,
     choose_fourier_features,
+    describe_fourier,
     gained,
     least_gain,
 )
 from stct.correction.given_labels import Labels
 from stct.correction.settings import ScoreSettings
 from stct.numeric.engine import Computed, Engine, RowValues, light_rows, spread_rows
+from stct.numeric.fourier import FourierFeatures
 from stct.numeric.probabilities import one_hot
 from stct.numeric.ridge import RidgeFit, RidgePath
 from stct.numeric.types import Floats, Ints
@@ -29,6 +30,7 @@ class Scores(NamedTuple):
     path: RidgePath
     ridge: RidgeFit
     fourier: FourierFeatures | None  # that made more columns
+    notes: tuple[str, ...]
 
 
 def leave_one_out_scores(
@@ -60,18 +62,18 @@ def leave_one_out_scores(
     keep = is_kept(n, C)
     ridge = path.fit(Y, given, keep_scores=keep)
     progress(0.3)
-    found = Scores(path, ridge, None)
+    fourier = None
     known = np.flatnonzero(labelled)  # there may be few of them among many rows
     some = known[spread_rows(len(known), settings.deciding_rows)]
     S, said = engine.take(ridge.scores, some), labels.given[some]
-    learnt = agreement_beyond_chance(S, said) > settings.learnt_errors
+    beyond = agreement_beyond_chance(S, said)
     if settings.fourier:
         rows = path.rows
         X = engine.take(Computed(rows.__getitem__, rows.shape, rows.dtype), some)
-        fourier = choose_fourier_features(X, S, said, path, settings)
-        if fourier is not None:
+        tried = choose_fourier_features(X, S, said, path, settings)
+        if tried is not None:
             wider = RidgePath(
-                fourier.rows(rows, engine),
+                tried.rows(rows, engine),
                 labelled,
                 strengths=settings.ridge,
                 engine=engine,
@@ -81,10 +83,12 @@ def leave_one_out_scores(
             mean, error = gained(S_again, S, said)
             least = least_gain(agreement(S, said), said, settings)
             if mean > max(least, settings.errors * error):
-                found = Scores(wider, again, fourier)
+                path, ridge, fourier = wider, again, tried
                 beyond = agreement_beyond_chance(S_again, said)
-                learnt = learnt or beyond > settings.errors
-    return found if learnt else None
+    if beyond <= settings.learnt_errors:
+        return None
+    notes = (*describe_fourier(fourier), *describe_agreement(beyond, settings))
+    return Scores(path, ridge, fourier, notes)
 
 
 def is_kept(num_rows: int, num_classes: int) -> bool:
@@ -107,6 +111,16 @@ def agreement_beyond_chance(S: Floats, given: Ints) -> float:
     chance = float(p @ q)
     error = np.sqrt(max(chance * (1.0 - chance), 1e-12) / n)
     return (agreement(S, given) - chance) / float(error)
+
+
+def describe_agreement(beyond: float, settings: ScoreSettings) -> tuple[str, ...]:
+    """Say that there may be nothing to learn from."""
+    if beyond > settings.sure_errors:
+        return ()
+    return (
+        "the features explain the given labels hardly better than chance: labels that "
+        "have nothing to do with them can look like this",
+    )
 
 
 def take(engine: Engine, values: RowValues, index: Ints) -> Floats:

@@ -25,13 +25,14 @@ class ScoreSettings:
     """Leave-one-out ridge scores (stage 2) and Fourier features (stage 3)."""
 
     ridge: Strengths = USUAL  # strengths to choose from; convention
-    learnt_errors: float = 1.0  # standard errors beyond chance; convention
+    learnt_errors: float = 1.0  # standard errors beyond chance, or stop; convention
+    sure_errors: float = 3.0  # fewer are worth a note; convention
     fourier: bool = True  # try Fourier features at all; ablation
     max_frequencies: int = 256  # limit
     rows_per_frequency: int = 8  # with fewer rows, fewer frequencies; convention
     bandwidth: float = 1.5  # radians at the median distance; convention
     least_gain: float = 0.02  # of the labels predicted beyond chance; ablation
-    errors: float = 2.0  # standard errors that the gain must have; convention
+    errors: float = 3.0  # standard errors that the gain must have; convention
     deciding_rows: int = 4096  # limit
     first_rows: int = 2048  # of the first, quick look; limit
     first_frequencies: int = 64  # limit
