@@ -18,7 +18,16 @@ Array = NDArray
 Variant = Callable[[Array, Array, int], Array]
 
 # name: {stage: {field: value}}
-VARIANTS: dict[str, dict[str, dict[str, Any]]] = {}
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "no Fourier": {"scores": {"fourier": False}},
+    "flat prior": {"calibration": {"usual_rows": 0.0}},
+    "one scale": {"calibration": {"rows_per_weight": 1e12}},
+    "no refit": {"refit": {"enabled": False}},
+    "no residual": {"residual": {"enabled": False}},
+    "no ambiguity": {"noise": {"share": 0.0}},
+    "all ambiguity": {"noise": {"elasticity": (-2.0, -1.0), "unknown": 1.0}},
+    "T always": {"noise": {"known": (-1.0, 0.0)}},
+}
 
 
 def ablations() -> dict[str, Variant]:

@@ -7,14 +7,17 @@ import pytest
 
 from stct.correction.instance_noise import (
     ambiguity_share,
-    ambiguous,
+    ambiguous_rows,
     class_average_transition,
+    evidence,
     instance_posterior,
     mean_confusion,
     median_elasticity,
     pooled_elasticity,
-    sharpening,
+    probability_of_errors,
+    sharpened,
 )
+from stct.correction.posterior import NoiseModel
 from stct.correction.settings import DEFAULT
 from stct.noise_model.transition import symmetric_transition
 from stct.numeric.probabilities import softmax
@@ -94,37 +97,92 @@ def rows(power=None, rate=0.3, n=8000, C=6, seed=0):
 
 def test_errors_that_go_anywhere_speak_against_instance_dependent_noise():
     shares = {}
-    for power in (0.0, 1.0):
+    for power in (0.0, 0.3, 1.0):
         P, given, T, _ = rows(power)
         shares[power], _ = ambiguity_share(P, T, given, NOISE)
-    assert shares[0.0].share < 0.03
-    assert shares[1.0].share > 0.8 * NOISE.share
-    assert shares[1.0].high - shares[1.0].low < 0.3  # it is known, then
-    low, share, high = shares[0.0]
-    assert low <= share <= high < 0.1
+    assert shares[0.0] < 0.03
+    assert 0.1 * NOISE.share < shares[0.3] < 0.9 * NOISE.share
+    assert shares[1.0] > 0.8 * NOISE.share
+    assert shares[1.0] <= NOISE.share
 
 
-def test_few_wrong_labels_leave_the_prior_and_a_wide_range():
+def test_few_wrong_labels_leave_a_part_of_the_prior_share():
     P, given, T, _ = rows(0.0)
     few, _ = ambiguity_share(P[:60], T, given[:60], NOISE)
     many, _ = ambiguity_share(P, T, given, NOISE)
-    assert few.share > 5 * many.share
-    assert few.high - few.low > 4 * (many.high - many.low)
+    assert few > 5 * many
+    follow, given, T, _ = rows(1.0)
+    speaks_for, _ = ambiguity_share(follow[:60], T, given[:60], NOISE)
+    assert few < NOISE.unknown * NOISE.share < speaks_for < NOISE.share
 
 
-def test_two_classes_have_the_prior_share():
+def test_wrong_labels_say_as_much_as_there_are_of_them():
+    """The share, written out from the two elasticities and their weights."""
+    for power, n in ((0.0, 150), (0.5, 600), (1.0, 8000)):
+        P, given, T, _ = rows(power, n=n)
+        Q = P * T[:, given].T
+        Q /= Q.sum(axis=1, keepdims=True)
+        counts = np.stack([Q[given == g].sum(axis=0) for g in range(len(T))], axis=1)
+        K = np.stack([q @ P / q.sum() for q in Q.T])
+        sizes = counts.sum(axis=1) / n
+        errors = n * float(sizes @ (1.0 - np.diagonal(T)))
+        follows = np.clip((pooled_elasticity(counts, K) - 0.1) / 0.5, 0.0, 1.0)
+        weight = errors / (errors + 30.0)
+        expected = 0.3 * (weight * follows + (1.0 - weight) * 0.5)
+        follows = np.clip((median_elasticity(counts, K) - 0.1) / 0.3, 0.0, 1.0)
+        weight = errors / (errors + 5.0 * len(T) ** 2)
+        expected *= weight * follows + (1.0 - weight)
+        found, confused = ambiguity_share(P, T, given, NOISE)
+        assert found == pytest.approx(expected, rel=1e-3, abs=1e-6)
+        np.testing.assert_allclose(confused, K, atol=1e-4)
+
+
+def test_two_classes_have_half_the_prior_share():
     P, given, T, _ = rows(1.0, C=2)
     found, _ = ambiguity_share(P, T, given, NOISE)
-    assert found == (0.0, NOISE.share, NOISE.widest)
+    assert found == NOISE.unknown * NOISE.share
 
 
-def test_the_share_is_limited_where_the_features_know_little_and_no_error_was_found():
-    P, truth, T, _ = rows()
+def test_errors_nobody_sees_are_at_most_so_many_for_each_that_was_found():
+    """With three classes or more the share may go down further, never up."""
+    P, truth, _, _ = rows()
+    _, K = ambiguity_share(P, np.eye(6), truth, NOISE)
+    confused = 1.0 - float(np.diagonal(K).mean())
+    for rate in (0.0, 0.001, 0.02):
+        T = symmetric_transition(1.0 - rate, 6)
+        found, _ = ambiguity_share(P, T, truth, NOISE)
+        assert found * confused <= 1.1 * NOISE.hidden * rate
+    P, truth, _, _ = rows(C=2)
+    T = symmetric_transition(0.995, 2)
     found, K = ambiguity_share(P, T, truth, NOISE)
-    unseen = found.share * (1.0 - float(np.diagonal(K).mean()))
-    assert unseen == pytest.approx(NOISE.share * NOISE.unseen, rel=0.2)
-    more, _ = ambiguity_share(P, T, truth, replace(NOISE, unseen=2 * NOISE.unseen))
-    assert more.share == pytest.approx(2 * found.share, rel=0.01)
+    sizes = np.bincount(truth) / len(truth)
+    confused = float(sizes @ (1.0 - np.diagonal(K)))
+    assert found == pytest.approx(
+        NOISE.unknown * NOISE.share * NOISE.hidden * 0.005 / confused, rel=0.02
+    )
+    more = replace(NOISE, hidden=2 * NOISE.hidden)
+    assert ambiguity_share(P, T, truth, more)[0] == pytest.approx(2 * found)
+
+
+def test_evidence_is_the_place_between_none_and_enough():
+    assert [evidence(v, (0.1, 0.5)) for v in (0.0, 0.1, 0.2, 0.5, 2.0)] == (
+        pytest.approx([0.0, 0.0, 0.25, 1.0, 1.0])
+    )
+
+
+def test_features_that_know_few_classes_leave_wrong_labels_and_weakness_apart():
+    """Right or wrong is then a coin's toss; sure features leave no doubt."""
+    low, high = NOISE.known
+    for known, expected in (
+        (low - 0.1, 0.5),
+        (low, 0.5),
+        (0.5 * (low + high), 0.75),
+        (high, 1.0),
+        (1.0, 1.0),
+    ):
+        P = np.array([[known - 0.05, 1.05 - known], [0.05 + known, 0.95 - known]])
+        P = np.minimum(P, 1.0) if known < 1.0 else np.eye(2)
+        assert probability_of_errors(P, NOISE) == pytest.approx(expected)
 
 
 def test_the_posterior_by_loops():
@@ -134,7 +192,7 @@ def test_the_posterior_by_loops():
     T = symmetric_transition(0.7, C)
     T[0] = [0.3, 0.5, 0.1, 0.1]
     given = rng.integers(-1, C, n)
-    m = ambiguous(T, share, NOISE.most_of_right)
+    m = ambiguous_rows(T, share, NOISE)
     np.testing.assert_allclose(m, [NOISE.most_of_right * 0.3, 0.4, 0.4, 0.4])
     found = instance_posterior(clean, P, T, m, given)
     for row, label in enumerate(given):
@@ -149,7 +207,7 @@ def test_the_posterior_by_loops():
 def test_the_transition_matrix_is_the_average_over_rows():
     P, _, T, _ = rows(0.5)
     weights = P / P.sum(axis=0)
-    m = ambiguous(T, 0.3, NOISE.most_of_right)
+    m = ambiguous_rows(T, 0.3, NOISE)
     chance = [
         T + m[:, None] * (p - np.eye(len(T))) for p in P.astype(np.float64)
     ]  # of each row
@@ -158,6 +216,52 @@ def test_the_transition_matrix_is_the_average_over_rows():
     np.testing.assert_allclose(class_average_transition(T, K, m), expected, atol=1e-4)
 
 
-def test_sharpening_grows_with_the_share():
-    assert sharpening(0.0) == 1.0
-    assert sharpening(0.5) == pytest.approx(1.0 / 0.75**2)
+def test_features_are_sharper_the_more_is_ambiguous():
+    assert sharpened(3.0, 0.0, NOISE) == 3.0
+    assert sharpened(3.0, 0.5, NOISE) == pytest.approx(3.0 / 0.75**2)
+    assert sharpened(3.0, 0.2, NOISE) < sharpened(3.0, 0.3, NOISE)
+
+
+def noise_model(errors, T, m):
+    return NoiseModel(2.0, 3.0, T, m, errors)
+
+
+def test_the_posterior_of_the_noise_model_averages_over_there_being_no_errors():
+    rng = np.random.default_rng(0)
+    n, C = 50, 4
+    logits = rng.normal(size=(n, C)).astype(np.float32)
+    given, T = rng.integers(-1, C, n), symmetric_transition(0.7, C)
+    m = ambiguous_rows(T, 0.2, NOISE)
+    clean, P = softmax(3.0 * logits), softmax(2.0 * logits)
+    wrong = instance_posterior(clean, P, T, m, given)
+    for errors in (1.0, 0.6, 0.5):
+        found = noise_model(errors, T, m).posterior(logits, given)
+        for row, label in enumerate(given):
+            right = np.eye(C)[label] if label >= 0 else wrong[row]
+            expected = errors * wrong[row] + (1.0 - errors) * right
+            np.testing.assert_allclose(found[row], expected, rtol=1e-4)
+
+
+def test_even_odds_that_there_are_errors_change_no_label():
+    rng = np.random.default_rng(0)
+    logits = 3.0 * rng.normal(size=(2000, 4)).astype(np.float32)
+    given, T = rng.integers(0, 4, 2000), symmetric_transition(0.7, 4)
+    Q = noise_model(0.5, T, np.zeros(4)).posterior(logits, given)
+    assert (Q.argmax(axis=1) == given).all()
+    Q = noise_model(1.0, T, np.zeros(4)).posterior(logits, given)
+    assert (Q.argmax(axis=1) != given).any()
+
+
+def test_the_average_transition_matrix_is_that_of_labels_that_are_drawn():
+    P, _, T, rng = rows(0.5)
+    m = ambiguous_rows(T, 0.3, NOISE)
+    K = mean_confusion(P.T @ P, P.sum(axis=0, dtype=np.float64))
+    model, C = noise_model(0.7, T, m), len(T)
+    found, given = model.average_transition(K), np.zeros((C, C))
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    clean = (P.cumsum(axis=1) > rng.random((len(P), 1))).argmax(axis=1)
+    for p, y in zip(P.astype(np.float64), clean, strict=True):
+        chance = T[y] + m[y] * (p - np.eye(C)[y])
+        given[y] += 0.7 * chance + 0.3 * np.eye(C)[y]
+    given /= given.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, given, atol=0.01)

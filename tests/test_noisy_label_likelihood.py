@@ -6,7 +6,8 @@ import torch
 
 from stct.noise_model.likelihood import LinearLogits, ScaledLogits
 from stct.noise_model.likelihood_tile import LabelCodes
-from stct.noise_model.optimiser import minimise
+from stct.noise_model.optimiser import minimise, minimise_bounded
+from stct.noise_model.priors import ErrorPrior, SharpnessPrior
 from stct.noise_model.transition import symmetric_transition
 from stct.numeric.engine import Local
 from stct.numeric.tiles import TILE, some_of
@@ -156,43 +157,111 @@ def test_a_basis_restricts_the_step():
     assert (W[1] != 0).any()
 
 
-def gaussian_classes(rate=0.4, n=20_000, C=4, factor=0.5):
-    """True log-odds of overlapping classes, times a factor, and symmetric noise."""
-    rng = np.random.default_rng(0)
+ANY_SHARPNESS, ANY_ERRORS = SharpnessPrior(1.0, 0.0), ErrorPrior(0.0, 0.0)
+
+
+def gaussian_classes(T, n=20_000, factor=0.5):
+    """True log-odds of overlapping classes, times a factor, and noise by T."""
+    rng, C = np.random.default_rng(0), len(T)
     truth = rng.integers(0, C, n)
     X = rng.normal(size=(n, C)) + 2.0 * np.eye(C)[truth]
-    T = symmetric_transition(1.0 - rate, C)
     given = (T[truth].cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
     logits = (factor * 2.0 * X).astype(np.float32)
-    return scaled([logits], given, np.zeros(n, bool), C), T
+    return scaled([logits], given, np.zeros(n, bool), C)
 
 
-def test_sharpness_and_the_diagonal_are_found_together():
-    likelihood, T = gaussian_classes()
+SYMMETRIC = symmetric_transition(0.6, 4)
+
+
+def test_sharpness_and_the_error_rate_are_found_together():
+    likelihood = gaussian_classes(SYMMETRIC)
     start = symmetric_transition(0.9, 4)
-    sharpness, found = likelihood.fit_sharpness(0.5, start, diagonal=True, precision=0)
+    for exact in (True, False):
+        sharpness, found = likelihood.fit_sharpness(
+            0.5, start, prior=ANY_SHARPNESS, errors=ANY_ERRORS, exact=exact
+        )
+        assert sharpness == pytest.approx(2.0, rel=0.08)
+        np.testing.assert_allclose(found, SYMMETRIC, atol=0.02)
+
+
+def test_without_a_prior_of_errors_the_transition_matrix_stays():
+    likelihood = gaussian_classes(SYMMETRIC)
+    sharpness, same = likelihood.fit_sharpness(0.5, SYMMETRIC, prior=ANY_SHARPNESS)
     assert sharpness == pytest.approx(2.0, rel=0.08)
+    np.testing.assert_allclose(same, SYMMETRIC)
+
+
+@pytest.mark.parametrize("rates", [(0.05, 0.4), (0.4, 0.05), (0.0, 0.3), (0.2, 0.2)])
+def test_of_two_classes_each_has_an_error_rate_of_its_own(rates):
+    T = np.array([[1.0 - rates[0], rates[0]], [rates[1], 1.0 - rates[1]]])
+    sharpness, found = gaussian_classes(T).fit_sharpness(
+        0.5, symmetric_transition(0.8, 2), prior=ANY_SHARPNESS, errors=ANY_ERRORS
+    )
+    assert sharpness == pytest.approx(2.0, rel=0.15)
+    np.testing.assert_allclose(found, T, atol=0.03)
+
+
+def test_of_more_classes_all_diagonal_entries_have_one_factor():
+    T = np.array([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.0, 0.1, 0.9]])
+    start = T * np.where(np.eye(3), 3.0, 1.0)
+    start /= start.sum(axis=1, keepdims=True)
+    _, found = gaussian_classes(T).fit_sharpness(
+        2.0, start, prior=ANY_SHARPNESS, errors=ANY_ERRORS
+    )
     np.testing.assert_allclose(found, T, atol=0.02)
-    sharpness, same = likelihood.fit_sharpness(0.5, T, diagonal=False, precision=0.0)
-    assert sharpness == pytest.approx(2.0, rel=0.08)
-    np.testing.assert_allclose(same, T)
+    odds = np.diagonal(found) / (1.0 - np.diagonal(found))
+    before = np.diagonal(start) / (1.0 - np.diagonal(start))
+    np.testing.assert_allclose(odds / before, odds[0] / before[0], rtol=1e-6)
 
 
-def test_the_prior_of_the_sharpness_and_the_cost_of_errors():
-    likelihood, T = gaussian_classes()
-    tight, _ = likelihood.fit_sharpness(
-        1.0, T, diagonal=False, precision=1e7, centre=3.0
-    )
+@pytest.mark.parametrize("T", [SYMMETRIC, np.array([[0.9, 0.1], [0.4, 0.6]])])
+def test_the_fit_is_where_the_posterior_density_is_highest(T):
+    """Priors of few rows count: no other place nearby is better."""
+    likelihood = gaussian_classes(T, n=200)
+    prior, errors = SharpnessPrior(4.0, 30.0), ErrorPrior(30.0, 270.0)
+    sizes = likelihood.labels.sizes / 200
+
+    def log_posterior(sharpness, rows):
+        value = likelihood.sums(np.array([sharpness]), rows).log_likelihood
+        value += prior.log_density(sharpness)
+        return value + errors.log_density(float(sizes @ (1.0 - np.diagonal(rows))))
+
+    sharpness, found = likelihood.fit_sharpness(1.0, T, prior=prior, errors=errors)
+    best = log_posterior(sharpness, found)
+    for factor in (0.95, 1.05):
+        assert log_posterior(sharpness * factor, found) < best
+        for of in ([0], [1]) if len(T) == 2 else (range(len(T)),):
+            rows = found.copy()
+            rows[of, of] *= factor
+            rows /= rows.sum(axis=1, keepdims=True)
+            assert log_posterior(sharpness, rows) < best
+
+
+def test_the_prior_of_the_sharpness_pulls():
+    likelihood = gaussian_classes(SYMMETRIC)
+    tight, _ = likelihood.fit_sharpness(1.0, SYMMETRIC, prior=SharpnessPrior(3.0, 1e7))
     assert tight == pytest.approx(3.0, rel=0.01)
-    start = symmetric_transition(0.6, 4)
-    _, dear = likelihood.fit_sharpness(
-        2.0, start, diagonal=True, precision=0.0, error_cost=10.0
-    )
-    assert np.diagonal(dear).min() > 0.9
+
+
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+def test_the_usual_error_rate_moves_few_rows_and_leaves_many_alone(rate):
+    usual, known = ErrorPrior(5.0, 95.0), SharpnessPrior(2.0, 100.0)
+    true, start = symmetric_transition(1.0 - rate, 4), symmetric_transition(0.95, 4)
+    rates = {}
+    for n in (40, 20_000):
+        likelihood = gaussian_classes(true, n)
+        for errors in (ANY_ERRORS, usual):
+            _, T = likelihood.fit_sharpness(2.0, start, prior=known, errors=errors)
+            rates[n, errors] = 1.0 - T[0, 0]
+    assert rates[20_000, usual] == pytest.approx(rate, abs=0.02)
+    assert rates[20_000, usual] == pytest.approx(rates[20_000, ANY_ERRORS], abs=2e-3)
+    if rate < 0.3:  # not too far from what is usual
+        assert 0.05 < rates[40, usual] < 0.5 * rates[40, ANY_ERRORS]
 
 
 def test_a_part_that_says_nothing_gets_no_weight():
-    likelihood, T = gaussian_classes()
+    T = SYMMETRIC
+    likelihood = gaussian_classes(T)
     logits = likelihood._parts[0]
     rng = np.random.default_rng(1)
     nonsense = rng.normal(size=logits.shape).astype(np.float32)
@@ -228,3 +297,21 @@ def test_a_known_curvature_saves_nearly_all_steps():
     end = minimise(valley(1), start, scales, max_steps=1000, tolerance=1e-15)
     np.testing.assert_allclose(end, lowest, atol=1e-5)
     assert calls[1] <= 6 < 60 < calls[0]
+
+
+def test_a_bounded_descent_ends_where_the_slopes_are_0_or_at_a_bound():
+    """Values have the precision of float32, slopes know the place better."""
+    lowest = np.array([0.3, -2.0, 5.0])
+
+    def valley(place):
+        step = place - lowest
+        value = np.float32(100.0 + 0.5 * step @ step + 0.1 * (step**4).sum())
+        return float(value), step + 0.4 * step**3
+
+    inside = minimise_bounded(valley, np.zeros(3), [(-8.0, 8.0)] * 3)
+    np.testing.assert_allclose(inside, lowest, atol=1e-5)
+    bounds = [(-8.0, 8.0), (0.0, None), (-8.0, 4.0)]
+    for exact in (True, False):
+        end = minimise_bounded(valley, np.ones(3), bounds, exact=exact)
+        np.testing.assert_allclose(end, [0.3, 0.0, 4.0], atol=0.02)
+        assert (end[1:] == [0.0, 4.0]).all()

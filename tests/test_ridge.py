@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from stct.numeric import ridge
-from stct.numeric.ridge import STRENGTHS, RidgePath
+from stct.numeric.hat_matrix import MOST_LEVERAGE
+from stct.numeric.ridge import USUAL, RidgePath, mean_strength
 from stct.numeric.tiles import some_of
 
 
@@ -60,23 +60,102 @@ def test_more_columns_than_rows_do_not_give_a_label_away(rng, num_columns):
     given = rng.integers(0, 2, 40)
     H = rng.normal(size=(40, num_columns))
     path = RidgePath(H, np.ones(40, bool))
-    for strength in STRENGTHS:
+    for strength in USUAL.values:
         scores = path.fit(np.eye(2)[given], given, strength=strength).scores
         assert np.mean(scores.argmax(axis=1) == given) < 0.8
 
 
-def test_strength_is_the_one_that_agrees_most_with_the_given_labels(rng):
-    H = rng.normal(size=(60, 20))
-    given = (H[:, 0] + rng.normal(size=60) > 0).astype(int)
+def naive_agreement(H, given):
+    """Rows in which the prediction by all others is the given label, by strength."""
     Y = np.eye(2)[given]
-    fit = RidgePath(H, np.ones(60, bool)).fit(Y, given)
     centred = H - H.mean(axis=0)
     scale = np.linalg.eigvalsh(centred.T @ centred).mean()
-    agreement = {
-        s: (naive_leave_one_out(H, Y, s * scale).argmax(1) == given).mean()
-        for s in STRENGTHS
-    }
-    assert agreement[fit.strength] == max(agreement.values())
+    predicted = [naive_leave_one_out(H, Y, s * scale) for s in USUAL.values]
+    return np.array([(S.argmax(axis=1) == given).sum() for S in predicted])
+
+
+def naive_mean_strength(agree, count, strengths):
+    """Product of the strengths, each to the power of its share of the weight."""
+    best = max(agree)
+    error = max((best * (1 - best / count)) ** 0.5, 1.0)
+    weights = [np.exp(strengths.steepness * (a - best) / error) for a in agree]
+    powers = [
+        s ** (w / sum(weights)) for s, w in zip(strengths.values, weights, strict=True)
+    ]
+    return np.prod(powers)
+
+
+def test_mean_strength_by_loops(rng):
+    for count in (1, 30, 10_000):
+        agree = rng.integers(0, count + 1, len(USUAL.values)).astype(float)
+        for steepness in (0.0, 1.0, USUAL.steepness):
+            strengths = USUAL._replace(steepness=steepness)
+            assert mean_strength(agree, count, strengths) == pytest.approx(
+                naive_mean_strength(agree, count, strengths)
+            )
+    equal = np.full(len(USUAL.values), 5.0)
+    assert mean_strength(equal, 9, USUAL) == pytest.approx(0.1)  # the middle one
+
+
+@pytest.mark.parametrize(("count", "decades"), [(1000, 0.9), (32_768, 0.16)])
+def test_no_row_decides_the_strength(rng, count, decades):
+    """Where first and last agree alike, the best of them would jump six decades."""
+    last = len(USUAL.values) - 1
+    for _ in range(50):
+        agree = rng.integers(count // 2, count * 8 // 10, last + 1).astype(float)
+        agree[[0, last]] = agree.max()
+        before = mean_strength(agree, count, USUAL)
+        for place in (0, last):
+            for step in (-1.0, 1.0):
+                more = agree.copy()
+                more[place] += step
+                after = mean_strength(more, count, USUAL)
+                assert 0.0 < abs(np.log10(after / before)) < decades
+
+
+def test_strength_is_the_weighted_mean_by_agreement_with_the_given_labels(rng):
+    H = rng.normal(size=(60, 20))
+    given = (H[:, 0] + rng.normal(size=60) > 0).astype(int)
+    fit = RidgePath(H, np.ones(60, bool)).fit(np.eye(2)[given], given)
+    expected = naive_mean_strength(naive_agreement(H, given), 60, USUAL)
+    assert fit.strength == pytest.approx(expected)
+
+
+def test_with_a_huge_steepness_the_strength_that_agrees_most_is_taken(rng):
+    H = rng.normal(size=(60, 20))
+    given = (H[:, 0] + rng.normal(size=60) > 0).astype(int)
+    steep = USUAL._replace(steepness=1e6)
+    path = RidgePath(H, np.ones(60, bool), strengths=steep)
+    agree = naive_agreement(H, given)
+    best = np.array(USUAL.values)[agree == agree.max()]
+    assert len(best) < len(agree)
+    found = path.fit(np.eye(2)[given], given).strength
+    assert found == pytest.approx(np.exp(np.log(best).mean()))
+
+
+def test_one_row_more_or_less_moves_the_strength_by_little(rng):
+    H = rng.normal(size=(2000, 100))
+    given = (H[:, 0] + rng.normal(size=2000) > 0).astype(int)
+    everyone = RidgePath(H, np.ones(2000, bool)).fit(np.eye(2)[given], given)
+    for row in range(5):
+        rest = np.arange(2000) != row
+        path = RidgePath(H[rest], np.ones(1999, bool))
+        fit = path.fit(np.eye(2)[given[rest]], given[rest])
+        assert abs(np.log10(fit.strength / everyone.strength)) < 0.5
+        np.testing.assert_allclose(fit.scores, everyone.scores[rest], atol=0.02)
+
+
+def test_any_strength_can_be_asked_for(rng):
+    H, given = rng.normal(size=(40, 5)) + 5.0, rng.integers(0, 3, 40)
+    Y = np.eye(3)[given]
+    centred = H - H.mean(axis=0)
+    scale = np.linalg.eigvalsh(centred.T @ centred).mean()
+    path = RidgePath(H, np.ones(40, bool))
+    for strength in (0.0321, 7.5):
+        fit = path.fit(Y, given, strength=strength)
+        assert fit.strength == strength
+        expected = naive_leave_one_out(H, Y, strength * scale)
+        np.testing.assert_allclose(fit.scores, expected, atol=1e-8)
 
 
 def test_weights_and_intercept_are_the_full_ridge_fit(rng):
@@ -116,8 +195,8 @@ def test_float32_far_from_the_origin_keeps_its_precision(rng):
 
 
 @pytest.mark.parametrize("rank", [70, 60, 20])
-def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, rank):
-    """Leverages at one strength by a triangular product; some rows choose."""
+def test_many_rows_have_the_scores_and_strength_of_few(rng, rank):
+    """Leverages are exact for any rank; some rows choose."""
     H = rng.normal(size=(600, 70)).astype(np.float32)
     # The others are below the cutoff, not nothing.
     H[:, rank:] = H[:, np.arange(70 - rank) % rank] + 1e-4 * H[:, rank:]
@@ -126,63 +205,73 @@ def test_many_rows_have_the_scores_and_strength_of_few(rng, monkeypatch, rank):
     Y = np.eye(3, dtype=np.float32)[given]
     few = RidgePath(H, given >= 0)
     assert len(few.axes.values) == rank
-    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 200)
-    many = RidgePath(H, given >= 0)
-    for strength in STRENGTHS:
+    many = RidgePath(H, given >= 0, strengths=USUAL._replace(rows=200))
+    rows, whole = slice(0, 600), slice(None)
+    for strength in USUAL.values:
         expected = few.fit(Y, given, strength=strength).scores
         scores = many.fit(Y, given, strength=strength).scores
-        np.testing.assert_allclose(scores, expected, atol=2e-5)
+        np.testing.assert_array_equal(scores, expected)
+        X = few.rows[rows]
+        ridge = strength * few.axes.values.mean()
+        by_axes = few.axes.leverages(X, np.array([ridge]))[:, 0] * (given >= 0)
+        own = few.leverage_at(ridge)(rows, whole)
+        np.testing.assert_allclose(own, by_axes, atol=2e-5)
     best, chosen = few.fit(Y, given).scores, many.fit(Y, given).scores
     agree = [(S.argmax(axis=1) == given).mean() for S in (best, chosen)]
     assert agree[1] > agree[0] - 0.03
 
 
-@pytest.mark.parametrize("most", [10, 10**6])  # rows are many; rows are few
-def test_leverage_at_any_ridge_is_the_hat_diagonal(rng, monkeypatch, most):
-    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", most)
-    H = rng.normal(size=(400, 20))
+@pytest.mark.parametrize("ridge", [0.1, 30.0, 1234.5])
+@pytest.mark.parametrize("num_columns", [20, 500])  # fewer than rows, and more
+def test_leverage_at_any_ridge_is_the_hat_diagonal(rng, ridge, num_columns):
+    H = rng.normal(size=(400, num_columns))
     path = RidgePath(H, np.arange(400) >= 40)
     Hc = H[40:] - H[40:].mean(axis=0)
-    hat = Hc @ np.linalg.solve(Hc.T @ Hc + 30.0 * np.eye(20), Hc.T)
+    hat = Hc @ np.linalg.solve(Hc.T @ Hc + ridge * np.eye(num_columns), Hc.T)
     some = np.arange(0, 400, 7)
-    own = path.leverage_at(30.0)(slice(0, 400), some)
+    own = path.leverage_at(ridge)(slice(0, 400), some)
     assert (own[some < 40] == 0).all()
-    expected = np.diagonal(hat)[some[some >= 40] - 40]
-    # Of few rows it is interpolated between strengths.
-    np.testing.assert_allclose(
-        own[some >= 40], expected, rtol=1e-9 if most == 10 else 0.1
-    )
+    expected = np.minimum(np.diagonal(hat), MOST_LEVERAGE)[some[some >= 40] - 40]
+    np.testing.assert_allclose(own[some >= 40], expected, rtol=1e-6)
 
 
-def test_many_rows_few_of_them_labelled_all_choose(rng, monkeypatch):
-    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 100)
+def test_many_rows_few_of_them_labelled_all_choose(rng):
     H = rng.normal(size=(3000, 20))
     given = np.full(3000, -1)
     given[::50] = (H[::50, 0] > 0).astype(int)
-    Y = np.eye(2)[given]
-    strength = RidgePath(H, given >= 0).fit(Y, given).strength
+    Y, few = np.eye(2)[given], USUAL._replace(rows=100)
+    strength = RidgePath(H, given >= 0, strengths=few).fit(Y, given).strength
     alone = RidgePath(H[::50], np.ones(60, bool)).fit(Y[::50], given[::50]).strength
-    assert strength == alone
+    assert strength == pytest.approx(alone)
 
 
-def test_constant_rows_have_no_leverage(monkeypatch):
-    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 10)
-    given = np.arange(100) % 2
-    fit = RidgePath(np.ones((100, 3)), np.ones(100, bool)).fit(np.eye(2)[given], given)
+def test_about_so_many_rows_choose_as_were_asked_for(rng):
+    """The labels of all others may be anything."""
+    H = rng.normal(size=(3000, 20))
+    given = (H[:, 0] + rng.normal(size=3000) > 0).astype(int)
+    few = USUAL._replace(rows=300)
+    chosen = some_of(slice(0, 3000), 10)
+    assert 250 < len(chosen) < 350
+    Y, other = np.eye(2)[given], 1 - given
+    other[chosen] = given[chosen]
+    path = RidgePath(H, np.ones(3000, bool), strengths=few)
+    assert path.fit(Y, other).strength == path.fit(Y, given).strength
+    everyone = RidgePath(H, np.ones(3000, bool))
+    assert everyone.fit(Y, other).strength != everyone.fit(Y, given).strength
+
+
+def test_constant_rows_have_no_leverage():
+    given, few = np.arange(100) % 2, USUAL._replace(rows=10)
+    path = RidgePath(np.ones((100, 3)), np.ones(100, bool), strengths=few)
+    fit = path.fit(np.eye(2)[given], given)
     np.testing.assert_allclose(fit.scores, 0.5, atol=1e-12)
 
 
-def test_classes_that_take_turns_all_choose_the_strength(rng, monkeypatch):
+def test_classes_that_take_turns_all_choose_the_strength(rng):
     """Every third row would be of one class, and any strength right for it."""
-    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 300)
-    given = np.arange(900) % 3
+    given, few = np.arange(900) % 3, USUAL._replace(rows=300)
     H = np.eye(3)[given] @ rng.normal(size=(3, 40)) + rng.normal(size=(900, 40))
-    fit = RidgePath(H, np.ones(900, bool)).fit(np.eye(3)[given], given)
+    fit = RidgePath(H, np.ones(900, bool), strengths=few).fit(np.eye(3)[given], given)
     assert (fit.scores.argmax(axis=1) == given).mean() > 0.95
     picked = some_of(slice(0, 900), 3)
     assert np.bincount(given[picked], minlength=3).min() > 70

@@ -139,7 +139,8 @@ class AlternatingFit:
         self._codes, self._engine = labels.codes(), labels.engine
         self._settings, self._prior, self._exact = settings, prior, exact
         self._sizes = self._codes.sizes / max(self._codes.num_free, 1)  # (C,)
-        self._errors = ErrorPrior(settings.usual_wrong, settings.usual_right)
+        wrong = settings.usual_errors * settings.usual_rows
+        self._errors = ErrorPrior(wrong, settings.usual_rows - wrong)
         self.sharpness_prior = SharpnessPrior(
             settings.sharpness, settings.sharpness_precision
         )
@@ -197,7 +198,7 @@ class AlternatingFit:
         The usual number of wrong labels is added, spread evenly.
         """
         C, n = len(counts), self._codes.num_free
-        usual = self._settings.usual_wrong * self._sizes / (C - 1)
+        usual = self._errors.wrong * self._sizes / (C - 1)
         T = sparse_transition(counts + usual[:, None] * (1.0 - np.eye(C)), n)
         if self._prior is None:
             return T

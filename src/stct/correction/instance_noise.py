@@ -40,10 +40,10 @@ def ambiguity_share(
     if len(T) == 2:  # there are no entries to compare
         return m * settings.unknown, K
     errors = wrong * float(counts.sum())
-    follows = evidence(pooled_elasticity(counts, K), settings.pooled)
+    follows = evidence(pooled_elasticity(counts, K), settings.elasticity)
     weight = errors / (errors + settings.pooled_rows)
     m *= weight * follows + (1.0 - weight) * settings.unknown
-    follows = evidence(median_elasticity(counts, K, settings), settings.median)
+    follows = evidence(median_elasticity(counts, K, settings), settings.elasticity)
     weight = errors / (errors + settings.median_rows * counts.size)
     return m * (weight * follows + (1.0 - weight)), K
 

@@ -43,9 +43,9 @@ class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
     sharpness: float = 4.0  # of standardised scores, centre of its prior; convention
-    sharpness_precision: float = 1.0  # of the prior of its logarithm; fitted
-    usual_wrong: float = 3.0  # labels, in the prior of the error rate; fitted
-    usual_right: float = 27.0  # labels, likewise; fitted
+    sharpness_precision: float = 1.0  # of the prior of its logarithm; convention
+    usual_errors: float = 0.1  # share, in the prior of the error rate; convention
+    usual_rows: float = 30.0  # that this knowledge is worth; fitted
     starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right beyond chance; limit
     one_sided_starts: tuple[float, ...] = (0.1, 0.3)  # wrong labels of a class; limit
     anchors: float = (
@@ -88,12 +88,11 @@ class NoiseSettings:
     """Instance-dependent noise and weak features (stage 7)."""
 
     share: float = 0.3  # ambiguity share where errors follow the features; fitted
-    unknown: float = 0.5  # of it where nothing is known; fitted
+    unknown: float = 0.5  # of it where nothing is known; convention
     hidden: float = 3.0  # ambiguous errors for each one found, at most; fitted
-    pooled: tuple[float, float] = (0.1, 0.6)  # elasticity: none, as of annotators
-    pooled_rows: float = 30.0  # wrong labels that tell half of it; convention
-    median: tuple[float, float] = (0.1, 0.4)  # elasticity: none, as of annotators
-    median_rows: float = 5.0  # wrong labels for each entry of T that tell half
+    elasticity: tuple[float, float] = (0.1, 0.5)  # none, as of annotators; fitted
+    pooled_rows: float = 30.0  # wrong labels that tell half of one; convention
+    median_rows: float = 5.0  # likewise, for each entry of T; convention
     least_rows: float = 5.0  # of a class whose errors are compared; convention
     sharpening: float = 0.5  # of the share: how much sharper features are; ablation
     most_of_right: float = 0.9  # of the labels that look right may be ambiguous; limit
@@ -104,7 +103,7 @@ class NoiseSettings:
 class IntervalSettings:
     """Intervals of the estimated share of right labels (stage 9)."""
 
-    least: float = 0.03  # half-width beyond that of sampling; fitted
+    least: float = 0.02  # half-width beyond that of sampling; convention
     confusion: float = 0.5  # for each row whose class the features do not know; fitted
     uncalibrated: float = 0.25  # where scores are no probabilities; convention
 
