@@ -6,19 +6,57 @@ from noisy_rows import half_known
 from sklearn.datasets import load_digits
 
 from stct import LabelCorrector, noise
-from stct.correction.decision import interval
+from stct.correction.decision import estimate_accuracy, interval, model_error
+from stct.correction.result import Correction
+from stct.correction.settings import DEFAULT, IntervalSettings
 from stct.noise_model.theorems import hoeffding_interval
 
+INTERVAL = DEFAULT.interval
 
-def test_intervals_allow_for_rows_other_shares_and_the_model():
-    sampling = hoeffding_interval(1000)
-    low, high = interval(0.5, 1000, (0.0, 0.0), 0.0)
-    assert (low, high) == pytest.approx((0.5 - sampling, 0.5 + sampling))
-    low, high = interval(0.5, 1000, (-0.2, 0.1), 0.03)
-    assert low == pytest.approx(0.3 - sampling - 0.03)
-    assert high == pytest.approx(0.6 + sampling + 0.03)
-    assert interval(0.99, 1000, (0.0, 0.1), 0.0)[1] == 1.0
-    assert interval(0.01, 1000, (-0.1, 0.0), 0.0)[0] == 0.0
+
+def test_intervals_are_of_a_share():
+    assert interval(0.5, 0.1) == pytest.approx((0.4, 0.6))
+    assert interval(0.99, 0.1) == pytest.approx((0.89, 1.0))
+    assert interval(0.01, 0.1) == pytest.approx((0.0, 0.11))
+
+
+def test_the_model_is_in_doubt_the_more_the_less_the_features_know():
+    assert model_error(0.0, INTERVAL) == INTERVAL.least
+    known = [model_error(confusion, INTERVAL) for confusion in (0.0, 0.2, 0.9)]
+    assert known == pytest.approx(
+        [INTERVAL.least + INTERVAL.confusion * c for c in (0.0, 0.2, 0.9)]
+    )
+    assert model_error(None, INTERVAL) == INTERVAL.uncalibrated
+
+
+def correction(Q, confusion):
+    C = Q.shape[1]
+    learnable = np.ones(C, dtype=bool)
+    return Correction(
+        Q, np.eye(C), learnable, None, 1, "max_rounds", confusion=confusion
+    )
+
+
+@pytest.mark.parametrize("confusion", [0.0, 0.3, None])
+def test_intervals_allow_for_rows_that_were_drawn_and_for_the_model(confusion):
+    rng = np.random.default_rng(0)
+    Q = rng.dirichlet(np.full(3, 2.0), size=1000)
+    given, locked = rng.integers(-1, 3, 1000), np.arange(1000) < 400
+    known = given >= 0
+    before = Q[known, given[known]].mean()
+    after = Q.max(axis=1).mean()
+    unsure = {0.0: 0.02, 0.3: 0.02 + 0.5 * 0.3, None: 0.25}[confusion]
+    settings = IntervalSettings(least=0.02, confusion=0.5, uncalibrated=0.25)
+    for fixed, doubt in ((np.zeros(1000, bool), unsure), (locked, 0.6 * unsure)):
+        said = estimate_accuracy(
+            correction(Q, confusion), given, Q.max(axis=1), fixed, settings
+        )
+        assert said.before == pytest.approx(before)
+        assert said.after == pytest.approx(after)
+        half = hoeffding_interval(int(known.sum())) + doubt
+        assert said.before_interval == pytest.approx(interval(before, half))
+        half = hoeffding_interval(1000) + doubt
+        assert said.after_interval == pytest.approx(interval(after, half))
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.5])

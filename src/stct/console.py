@@ -17,6 +17,10 @@ from rich.table import Table
 _SHOW_AFTER = 2.0  # seconds
 _PLAIN_EVERY = 30.0
 _MOVES_SHOWN = 5
+UNSEEN = (
+    "errors that a rule, a model or annotators share where the features agree with "
+    "them; to know, check 100 random rows by hand"
+)
 _LONGEST_LABEL = 40
 
 
@@ -170,6 +174,8 @@ def show_summary(summary: Mapping[str, Any], folder: Path, seconds: float) -> No
     lines = [f"{show(m['from'])} -> {show(m['to'])}  {m['rows']:,}" for m in moves]
     if lines:
         facts["most common corrections"] = "\n".join(lines)
+    if learnt:
+        facts["cannot be seen"] = UNSEEN
     for i, note in enumerate(summary["notes"]):
         facts["note" if i == 0 else f"note {i + 1}"] = note
     facts["files"] = f"{folder}: {', '.join(summary['files'])}"

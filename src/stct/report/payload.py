@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.console import UNSEEN
 from stct.data.corrected import Corrected
 from stct.data.summary import ACTIONS
 from stct.numeric.types import Ints
@@ -45,6 +46,7 @@ def make_payload(
         "headline": words.headline(summary.get("noise_rate"), learnt),
         "second": words.second_sentence(summary, learnt),
         "accuracy": summary["estimated_accuracy"],
+        "unseen": UNSEEN,
         "noise_rate": summary.get("noise_rate"),
         "warnings": [warning._asdict() for warning in found],
         "notes": [*summary.get("notes", []), *picture_notes(review)],
