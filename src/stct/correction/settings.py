@@ -104,7 +104,7 @@ class IntervalSettings:
     """Intervals of the estimated share of right labels (stage 9)."""
 
     least: float = 0.02  # half-width beyond that of sampling; convention
-    confusion: float = 0.5  # for each row whose class the features do not know; fitted
+    confusion: float = 0.4  # for each row whose class the features do not know; fitted
     uncalibrated: float = 0.25  # where scores are no probabilities; convention
 
 
