@@ -9,7 +9,7 @@ import pandas as pd
 from cells import REAL
 from peers import PEERS
 
-RIVALS = [name for name in PEERS if name != "given"]
+RIVALS = list(PEERS)  # to change nothing is one, too
 EQUAL = -0.05  # points behind the best peer that are no difference
 NAMED = -1.0  # points behind from which the picture gives a cell its name
 HEADER = ["cell", "n", *PEERS, "stct", "lead", "before", "held", "ECE", "abst.", "s"]
