@@ -1,488 +1,376 @@
-"""A plain second implementation of the default label correction, written from docs/method.md.
+"""A plain second implementation of the default method, written from docs/method.md.
 
-One file, NumPy and SciPy, float64, for small data: all rows are labelled, none is locked, all
-classes occur, and no stage reads a sample of the rows. Stages are numbered as on the page.
+One file, NumPy and SciPy, float64, for small data: up to 2,048 rows, so that no stage
+samples them, all labelled, none locked, every class with a row. Functions stand in the
+order of the page. Legend: n rows, d columns, C classes; H rows, g given labels,
+Y one-hot labels, S scores, L log-odds, T[clean, given], P and Q as on the page.
+
+Random frequencies (stage 3) are drawn in another way than in the package: where they
+are used, the two agree no closer than two draws do.
 """
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import minimize, minimize_scalar
 from scipy.spatial.distance import pdist
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, softmax
 from scipy.stats import beta
 
-same = 1e-5
-strengths = 10.0 ** np.arange(-4, 3)
-steepness = 4
-max_leverage = 0.999
-learnt_errors = 1
-bandwidth, max_frequencies, rows_per_frequency = 1.5, 256, 8
-errors, least_gain = 3, 0.02
-sharpness, sharpness_precision = 4, 1
-usual_errors, usual_rows = 0.1, 30
-max_rounds, tolerance = 8, 0.002
-weight_precision, intercept_precision, weight_rounds = 30, 0.001, 2
-least_variance = 1e-4
-steps = 3
-last_sharpness_sd = 0.2
-share, hidden, elasticity, unknown = 0.3, 3, (0.1, 0.5), 0.5
-sharpening = 0.5
-known = (0.6, 0.7)
+# Names of the page.
+SAME = 1e-5
+STRENGTHS, STEEPNESS, LEARNT_ERRORS = 10.0 ** np.arange(-4, 3), 4.0, 1.0
+MOST_LEVERAGE = 0.999
+BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY = 1.5, 256, 8
+ERRORS, LEAST_GAIN = 3.0, 0.02
+SHARPNESS, SHARPNESS_PRECISION = 4.0, 1.0
+USUAL_ERRORS, USUAL_ROWS = 0.1, 30.0
+MAX_ROUNDS, TOLERANCE = 8, 0.002
+STARTS, ONE_SIDED_STARTS = (0.95, 0.75, 0.5, 0.25), (0.1, 0.3)
+ANCHORS, ANCHOR_ROWS = 0.2, 20.0
+WEIGHT_PRECISION, INTERCEPT_PRECISION, LEAST_VARIANCE = 30.0, 0.001, 1e-4
+ROWS_PER_WEIGHT, WEIGHT_ROUNDS, WEIGHT_STEPS = 2, 2, 30
+LEAST_STEP = 1e-5  # log-likelihood per row that a step of L-BFGS must gain
+STEPS, MOST_SELF_INFLUENCE = 3, 0.95
+LAST_SHARPNESS_PRECISION = 1 / 0.2**2
+SHARE, HIDDEN, UNKNOWN, ELASTICITY = 0.3, 3.0, 0.5, (0.1, 0.5)
+POOLED_ROWS, MEDIAN_ROWS, LEAST_ROWS, MOST_OF_RIGHT = 30.0, 5.0, 5.0, 0.9
+LEAST_K = 1e-6
+SHARPENING, KNOWN = 0.5, (0.6, 0.7)
 
 
 def correct(X, given):
-    """Probabilities of the clean class, transition matrix, and accuracy of the given labels."""
-    X, given = np.asarray(X, float), np.asarray(given)
-    order, group = canonical_order(X, given)  # 1
-    sizes = np.bincount(given)
-    classes = np.argsort(-sizes, kind="stable")
-    number = np.argsort(classes)
-    H, g = X[order], number[given[order]]
-    C = len(classes)
-    Y = np.eye(C)[g]
-    S, rho = choose_scores(H, g, Y)  # 2
-    H, S, rho = with_fourier_features(H, S, rho, g, Y)  # 3
-    if nothing_learnt(S, g):
-        return np.eye(C)[given], np.eye(C), 1.0
-    L, T = log_odds_and_transition(S, g)  # 4
+    """Posterior (n, C), transition matrix (C, C), share of right given labels."""
+    rank = np.argsort(np.argsort(-np.bincount(given), kind="stable"))  # 1
+    rows, original = canonical_rows(X, rank[given])
+    H, g = X[rows].astype(float), rank[given][rows]
+    Y = np.eye(len(rank))[g]
+    S, rho = best_scores(H, Y, g)  # 2
+    H, S, rho = with_fourier_features(H, S, rho, Y, g)  # 3
+    if not learnt(S, g):
+        return np.eye(len(rank))[given], np.eye(len(rank)), 1.0
+    L, T = calibrate(S, g)  # 4
     L = refit(H, L, T, g, rho)  # 5
-    L = linear_correction(H, L, T, g)  # 6
-    Q, T = instance_dependent(L, T, g)  # 7, 8
-    Q, T = Q[group][:, number], T[np.ix_(number, number)]
-    return Q, T, np.mean(Q[np.arange(len(given)), given])  # 9
+    L = add_linear(H, L, T, g)  # 6
+    Q, T = final_posterior(L, T, g)  # 7, 8
+    Q, T = Q[original][:, rank], T[np.ix_(rank, rank)]
+    return Q, T, Q[np.arange(len(given)), given].mean()  # 9
 
 
-# 1. Canonical order and exact duplicates
-
-
-def canonical_order(X, given):
-    """Row numbers of the kept rows in canonical order, and for every row which of them it is."""
-    sizes = np.bincount(given)
-    rank = np.argsort(np.argsort(-sizes, kind="stable"))
-    rows = np.lexsort((X.sum(1), rank[given]))
-    spread = X.std(0)
+def canonical_rows(X, given):
+    """Rows to work on in their order (1), and for each row which of them it is."""
     Z = (X - X.mean(0)) @ np.random.default_rng(0).normal(size=(X.shape[1], 3))
     Z /= Z.std(0)
-    kept, group = [], np.zeros(len(X), int)
-    for i in rows:
-        for k, j in enumerate(kept):
-            if given[i] == given[j] and np.all(np.abs(Z[i] - Z[j]) <= same):
-                group[i] = k
-                break
-        else:
-            group[i] = len(kept)
-            kept.append(i)
-    return np.array(kept), group
+    kept, original = [], np.zeros(len(X), int)
+    for i in np.lexsort((X.sum(1), given)):
+        near = np.abs(Z[kept] - Z[i]).max(1) <= SAME
+        twins = np.flatnonzero(near & (given[kept] == given[i]))
+        original[i] = twins[0] if len(twins) else len(kept)
+        kept += [] if len(twins) else [i]
+    return np.array(kept), original
 
 
-# 2. Leave-one-out scores
-
-
-def decompose(H):
-    """Centred rows, eigenvalues and eigenvectors of their Gram matrix, with variance only."""
+def principal(H):
+    """Centred rows, eigenvalues and eigenvectors of their Gram matrix, if not 0."""
     Hc = H - H.mean(0)
-    values, V = np.linalg.eigh(Hc.T @ Hc)
-    has_variance = values > 1e-10 * values.max()
-    return Hc, values[has_variance], V[:, has_variance]
+    _, roots, Vt = np.linalg.svd(Hc, full_matrices=False)
+    real = roots > 1e-6 * roots.max()
+    return Hc, roots[real] ** 2, Vt[real].T
 
 
 def leave_one_out(H, Y, rho):
-    """Scores of every row from all other rows; its target stays in the mean of the targets."""
+    """Scores of each row by ridge regression on all others (2)."""
     n = len(H)
-    Hc, values, V = decompose(H)
-    Yc = Y - Y.mean(0)
-    A = Hc @ V
-    weighted = A / (values + rho * values.mean())
-    F = weighted @ (A.T @ Yc)
-    lev = (np.sum(weighted * A, axis=1) + 1 / n)[:, None]
+    Hc, values, V = principal(H)
+    A, Yc = Hc @ V, Y - Y.mean(0)
+    shrunk = A / (values + rho * values.mean())
+    F = shrunk @ (A.T @ Yc)
+    lev = (np.sum(shrunk * A, axis=1) + 1 / n)[:, None]
     S = Y.mean(0) + (F - (lev - (1 - lev) / (n - 1)) * Yc) / (1 - lev)
-    return np.where(lev >= max_leverage, Y.mean(0), S)
+    return np.where(lev >= MOST_LEVERAGE, Y.mean(0), S)
 
 
-def choose_scores(H, g, Y):
-    """Leave-one-out scores and the ridge strength that agrees with the given labels."""
-    agree = np.array([np.sum(leave_one_out(H, Y, rho).argmax(1) == g) for rho in strengths])
-    a, N = agree.max(), len(g)
-    w = np.exp(steepness * (agree - a) / np.sqrt(a * (1 - a / N)))
-    rho = np.exp(np.sum(w * np.log(strengths)) / np.sum(w))
+def best_scores(H, Y, g):
+    """Scores, and their strength by agreement with the given labels (2)."""
+    agree = [np.sum(leave_one_out(H, Y, rho).argmax(1) == g) for rho in STRENGTHS]
+    a = max(agree)
+    v = np.sqrt(max(a * (1 - a / len(g)), 1.0))
+    w = np.exp(STEEPNESS * (np.array(agree) - a) / v)
+    rho = np.exp(w @ np.log(STRENGTHS) / w.sum())
     return leave_one_out(H, Y, rho), rho
 
 
-def beyond_chance(S, g):
-    """Agreement of scores with given labels, and that of independent labels."""
-    C = S.shape[1]
-    p = np.bincount(S.argmax(1), minlength=C) / len(g)
-    q = np.bincount(g, minlength=C) / len(g)
-    return np.mean(S.argmax(1) == g), p @ q
+def learnt(S, g):
+    """Tell whether scores agree with the labels beyond chance (2)."""
+    n, C = S.shape
+    A0 = np.bincount(S.argmax(1), minlength=C) @ np.bincount(g, minlength=C) / n**2
+    A = np.mean(S.argmax(1) == g)
+    return (A - A0) / np.sqrt(A0 * (1 - A0) / n) > LEARNT_ERRORS
 
 
-def nothing_learnt(S, g):
-    """Whether the scores say no more about the given labels than chance."""
-    A, A0 = beyond_chance(S, g)
-    return (A - A0) / np.sqrt(A0 * (1 - A0) / len(g)) <= learnt_errors
-
-
-# 3. Fourier features
-
-
-def fourier_features(H, frequencies, seed):
-    """Cosine and sine of random combinations of the columns."""
-    z = np.random.default_rng(seed).normal(size=(H.shape[1], frequencies))
-    angles = H @ z * bandwidth / np.median(pdist(H))
+def fourier_features(H, most):
+    """Cosine and sine of random frequencies (3)."""
+    number = min(most, len(H) // ROWS_PER_FREQUENCY)
+    z = np.random.default_rng(0).normal(size=(H.shape[1], number))
+    angles = H @ z * BANDWIDTH / np.median(pdist(H))
     return np.hstack([np.cos(angles), np.sin(angles)])
 
 
-def clearly_better(S, before, g):
-    """Whether scores predict the given labels better, beyond chance of any kind."""
-    right, A0 = beyond_chance(before, g)
-    gain = beyond_chance(S, g)[0] - right
-    standard_error = np.sqrt(right * (1 - right) / len(g))
-    return gain >= errors * standard_error and gain >= least_gain * (right - A0)
+def gain(new, S, g):
+    """Share of labels that scores predict more than S, and if it is enough (3)."""
+    right, f = S.argmax(1) == g, np.bincount(g) / len(g)
+    more = (new.argmax(1) == g) * 1.0 - right
+    error = more.std() / np.sqrt(len(g))
+    return more.mean(), more.mean() > max(
+        ERRORS * error, LEAST_GAIN * (right.mean() - f @ f)
+    )
 
 
-def with_fourier_features(H, S, rho, g, Y):
-    """Embeddings with Fourier features, if the given labels ask for them, and their scores."""
-    n = len(H)
-    few = min(max_frequencies, n // rows_per_frequency) // 2
-    spread = np.where(H.std(0) > 0, H.std(0), 1)
+def with_fourier_features(H, S, rho, Y, g):
+    """Rows with more columns and their scores, if labels ask for them (3)."""
+    H = (H - H.mean(0)) / H.std()
+    deviation = np.where(H.std(0) > 0, H.std(0), 1)
     trials = []
-    for columns in (H, H / spread):
-        F = fourier_features(columns, few, seed=1)
-        F *= np.sqrt(F.shape[1] / np.sum(F.var(0)))
-        both = np.hstack([F, 100 * S / S.std()])
-        trial, _ = choose_scores(both, g, Y)
-        trials.append((np.sum(trial.argmax(1) == g), trial, columns))
-    _, trial, columns = max(trials, key=lambda t: t[0])
-    if not clearly_better(trial, S, g):
-        return H, S, rho
-    F = fourier_features(columns, 2 * few, seed=1)
-    F *= np.sqrt(np.sum(H.var(0)) / np.sum(F.var(0)))
-    wide = np.hstack([H, F])
-    wide_S, wide_rho = choose_scores(wide, g, Y)
-    if not clearly_better(wide_S, S, g):
-        return H, S, rho
-    return wide, wide_S, wide_rho
-
-
-# 4. Log-odds and transition matrix
-
-
-def likelihood(L, T, g):
-    """Log-likelihood of the given labels and its gradient in the log-odds."""
-    P = softmax(L, axis=1)
-    joint = P * T[:, g].T
-    total = joint.sum(1)
-    return np.sum(np.log(total)), joint / total[:, None] - P
+    for columns in (H, H / deviation):
+        F = fourier_features(columns, MAX_FREQUENCIES // 2)
+        trial, _ = best_scores(np.hstack([10 * S / S.std(), F]), Y, g)
+        trials.append((*gain(trial, S, g), columns))
+    _, clear, columns = max(trials, key=lambda trial: trial[0])
+    if clear:
+        wide = np.hstack([H, fourier_features(columns, MAX_FREQUENCIES)])
+        wide_S, wide_rho = best_scores(wide, Y, g)
+        if gain(wide_S, S, g)[1]:
+            return wide, wide_S, wide_rho
+    return H, S, rho
 
 
 def posterior(L, T, g):
-    """Probability of every clean class, given the label too."""
-    joint = softmax(L, axis=1) * T[:, g].T
-    return joint / joint.sum(1, keepdims=True)
+    """P, Q and the log-likelihood of the given labels (4); its slope in L is Q - P."""
+    joint = np.exp(log_softmax(L, axis=1)) * T.T[g]
+    total = joint.sum(1, keepdims=True)
+    return softmax(L, axis=1), joint / total, np.log(total).sum()
 
 
-def class_shares(g, C):
-    return np.bincount(g, minlength=C) / len(g)
+def fit_sharpness(L, T, g, start, centre, precision, free):
+    """Most probable factor of L, diagonal of T and their log posterior (4).
 
+    ``free`` numbers multiply the diagonal: none, one, or one of two for each class.
+    """
+    a, b = USUAL_ERRORS * USUAL_ROWS, (1 - USUAL_ERRORS) * USUAL_ROWS
+    shares = np.bincount(g, minlength=len(T)) / len(g)
 
-def log_prior_of_errors(T, g):
-    """Half usual noise, half anything."""
-    e = class_shares(g, len(T)) @ (1 - np.diag(T))
-    a, b = usual_errors * usual_rows, (1 - usual_errors) * usual_rows
-    return np.log(beta.pdf(e, a + 1, b + 1) / 2 + 1 / 2)
-
-
-def with_diagonal_times(T, factor):
-    """The diagonal times a factor, rows normalised again."""
-    T = T * (1 + np.diag(factor * np.ones(len(T)) - 1))
-    return T / T.sum(1, keepdims=True)
-
-
-def fit_sharpness_and_rate(L, T, g, s, s0):
-    """Most probable factor s of L, near s0, and errors of T, together: s, T, log posterior."""
+    def place(z):
+        now = T * (1 + np.diag(np.exp(z[1:] if free else [0.0]) * np.ones(len(T)) - 1))
+        return np.exp(z[0]), now / now.sum(1, keepdims=True)
 
     def loss(z):
-        now = with_diagonal_times(T, np.exp(z[1:]))
-        value, _ = likelihood(np.exp(z[0]) * L, now, g)
-        prior = -sharpness_precision * (z[0] - np.log(s0)) ** 2 / 2 + log_prior_of_errors(now, g)
-        return -(value + prior)
+        s, now = place(z)
+        value = posterior(s * L, now, g)[2] - precision * np.log(s / centre) ** 2 / 2
+        if free:
+            e = shares @ (1 - np.diag(now))
+            value += np.log(beta.pdf(e, a + 1, b + 1) / 2 + 1 / 2)
+        return -value
 
-    start = np.zeros(1 + (len(T) if len(T) == 2 else 1))
-    start[0] = np.log(s)
-    bounds = [(-5, 7)] + [(-15, 15)] * (len(start) - 1)
-    best = minimize(loss, start, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12})
-    return np.exp(best.x[0]), with_diagonal_times(T, np.exp(best.x[1:])), -best.fun
+    z = np.append(np.log(start), np.zeros(free))
+    bounds = [(x - 8, x + 8) for x in z]
+    best = minimize(loss, z, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12})
+    return *place(best.x), -best.fun
 
 
-def fit_transition(L, T, g, s, s0):
-    """Sharpness, transition matrix and log posterior: alternately all of T and its error rate."""
-    s, T, value = fit_sharpness_and_rate(L, T, g, s, s0)
-    if len(T) == 2:
-        return s, T, value
-    for _ in range(max_rounds):
+def fit_transition(L, T, g, s, centre):
+    """Sharpness, T and their log posterior, from a start (4)."""
+    C, f = len(T), np.bincount(g) / len(g)
+    if C == 2:
+        return fit_sharpness(L, T, g, s, centre, SHARPNESS_PRECISION, 2)
+    for _ in range(MAX_ROUNDS):
         before = T
-        T = sparse_transition(expected_counts(posterior(s * L, T, g), g, usual=True))
-        s, T, value = fit_sharpness_and_rate(L, T, g, s, s0)
-        if np.abs(T - before).max() <= tolerance:
+        counts = posterior(s * L, T, g)[1].T @ np.eye(C)[g]
+        wrong = USUAL_ERRORS * USUAL_ROWS * f[:, None] / (C - 1) * (1 - np.eye(C))
+        T = sparse_transition(counts + wrong, len(g))
+        s, T, value = fit_sharpness(L, T, g, s, centre, SHARPNESS_PRECISION, 1)
+        if np.abs(T - before).max() < TOLERANCE:
             break
     return s, T, value
 
 
-def expected_counts(Q, g, usual):
-    """How many rows of each clean class carry each given label."""
-    C = Q.shape[1]
-    N = Q.T @ np.eye(C)[g]
-    if usual:
-        few = usual_errors * usual_rows * class_shares(g, C)[:, None] / (C - 1)
-        N = N + few * (1 - np.eye(C))
-    return N
-
-
-def sparse_transition(N):
-    """A transition matrix with as much structure as the counts prove."""
-    C = len(N)
-    h = np.log(N.sum()) / 2
-    n = N.sum(1)
-    E = n - np.diag(N)
-    pooled = E.sum() / n.sum()
-    T = np.zeros((C, C))
+def sparse_transition(N, n):
+    """T that says no more than the counts prove (4)."""
+    C, h = len(N), np.log(n) / 2
+    total, E = N.sum(1), N.sum(1) - np.diag(N)
+    pooled, T = E.sum() / total.sum(), np.zeros((C, C))
     for y in range(C):
-        e = E[y] / n[y]
+        e, others = E[y] / total[y], np.arange(C) != y
         kl = e * np.log(e / pooled) + (1 - e) * np.log((1 - e) / (1 - pooled))
-        rate = e if n[y] * kl > h else pooled
-        others = np.arange(C) != y
-        t = N[y, others] / E[y]
-        proven = np.zeros(C - 1, bool)
+        e = e if total[y] * kl > h else pooled
+        t, proven = N[y, others] / E[y], np.zeros(C - 1, bool)
         for _ in range(4):
-            u = t[~proven].mean() if not proven.all() else 1 / (C - 1)
-            u = max(u, 1e-12)
+            u = 1e-9 if proven.all() else t[~proven].mean()
             proven = E[y] * (t * np.log(t / u) - t + u) > h
-        shares = np.where(proven, t, u)
-        T[y, others] = rate * shares / shares.sum()
-        T[y, y] = 1 - rate
-    T += 1e-6
-    return T / T.sum(1, keepdims=True)
+        spread = np.where(proven, t, u)
+        T[y, others], T[y, y] = e * spread / spread.sum(), 1 - e
+    return (T + 1e-6) / (T + 1e-6).sum(1, keepdims=True)
 
 
 def starts(S, g):
-    """Transition matrices to start from."""
+    """Transition matrices to start from (4)."""
     C = S.shape[1]
-    found = [right * np.eye(C) + (1 - right) / C for right in (0.95, 0.75, 0.5, 0.25)]
-    found.append(anchors(S, g))
-    if C == 2:
-        for e in (0.1, 0.3):
-            found.append(np.array([[1 - e, e], [0.001, 0.999]]))
-            found.append(np.array([[0.999, 0.001], [e, 1 - e]]))
-    return found
-
-
-def anchors(S, g):
-    """Given labels of the clearest rows of each predicted class."""
-    C = S.shape[1]
-    top = np.sort(S, axis=1)
+    found = [right * np.eye(C) + (1 - right) / C for right in STARTS]
+    for e in ONE_SIDED_STARTS if C == 2 else ():
+        one = np.array([[1 - e, e], [0.001, 0.999]])
+        found += [one, one[::-1, ::-1]]
+    N, top = np.zeros((C, C)), np.sort(S, axis=1)
     margin = top[:, -1] - top[:, -2]
-    N = np.zeros((C, C))
     for y in range(C):
         rows = np.flatnonzero(S.argmax(1) == y)
-        best = rows[np.argsort(-margin[rows], kind="stable")][: int(np.ceil(len(rows) / 5))]
-        for i in best:
-            N[y, g[i]] += 1
-    rate = (np.trace(N) + 1) / (N.sum() + 2)
-    N += 20 * (rate * np.eye(C) + (1 - rate) / (C - 1) * (1 - np.eye(C)))
-    return N / N.sum(1, keepdims=True)
+        clearest = rows[np.argsort(-margin[rows], kind="stable")]
+        N[y] = np.bincount(g[clearest[: int(np.ceil(ANCHORS * len(rows)))]], None, C)
+    right = np.clip((np.trace(N) + 1) / (N.sum() + 2), 1 / C, 0.999)
+    N += ANCHOR_ROWS * (1 - right) / (C - 1)
+    N += ANCHOR_ROWS * (right - (1 - right) / (C - 1)) * np.eye(C)
+    return [*found, N / N.sum(1, keepdims=True)]
 
 
-def whiten(S):
-    """Whitened scores, and the matrix and mean that give the scores back."""
-    mean = S.mean(0)
+def climb(L, U, T, g, precision, curvature, steps):
+    """L + U W by few steps of L-BFGS from W = 0 (4, 6).
+
+    Entries of W times the root of the curvature are the coordinates. SciPy's first step
+    has length 1; in units of half the gradient's length it is half the gradient.
+    """
+    n, C = L.shape
+    precision, root = precision[:, None], np.sqrt(curvature)[:, None]
+
+    def loss(z, unit):
+        W = unit * z.reshape(-1, C) / root
+        P, Q, value = posterior(L + U @ W, T, g)
+        slope = precision * W - U.T @ (Q - P)
+        value = np.sum(precision * W**2) / 2 - value
+        return value / n, (unit * slope / root).ravel() / n
+
+    nowhere = np.zeros(U.shape[1] * C)
+    unit = n * np.linalg.norm(loss(nowhere, 1.0)[1]) / 2
+    options = {"maxiter": steps, "ftol": LEAST_STEP, "gtol": 1e-6}
+    z = minimize(loss, nowhere, unit, "L-BFGS-B", jac=True, options=options).x
+    return L + U @ (unit * z.reshape(-1, C) / root)
+
+
+def map_scores(S, L, T, g):
+    """Log-odds that are any linear map of the scores, near L (4)."""
+    n, C = S.shape
     values, V = np.linalg.eigh(np.cov(S.T, bias=True))
-    keep = values > least_variance * values.max()
-    root = np.sqrt(values[keep])
-    return (S - mean) @ V[:, keep] / root, (V[:, keep] * root).T, mean
+    keep = values > LEAST_VARIANCE * values.max()
+    white = (S - S.mean(0)) @ V[:, keep] / np.sqrt(values[keep])
+    U = np.hstack([np.ones((n, 1)), white])
+    precision = np.full(U.shape[1], WEIGHT_PRECISION)
+    precision[0] = INTERCEPT_PRECISION
+    L = U @ np.linalg.lstsq(U, L, rcond=None)[0]
+    return climb(L, U, T, g, precision, precision + 0.1 * n / C, WEIGHT_STEPS)
 
 
-def linear_map(S, s, T, g, L0):
-    """Log-odds linear in the whitened scores, near L0, by the likelihood of the given labels."""
-    U, _, _ = whiten(S)
-    C, k = S.shape[1], U.shape[1]
-    W0 = U.T @ (L0 - L0.mean(0)) / len(U)
-    b0 = L0.mean(0)
-
-    def loss(z):
-        b, W = z[:C], z[C:].reshape(k, C)
-        value, grad = likelihood(b + U @ W, T, g)
-        value -= weight_precision * np.sum((W - W0) ** 2) / 2
-        value -= intercept_precision * np.sum((b - b0) ** 2) / 2
-        db = grad.sum(0) - intercept_precision * (b - b0)
-        dW = U.T @ grad - weight_precision * (W - W0)
-        return -value, -np.concatenate([db, dW.ravel()])
-
-    z = np.concatenate([b0, W0.ravel()])
-    z = minimize(loss, z, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
-    return z[:C] + U @ z[C:].reshape(k, C)
-
-
-def log_odds_and_transition(S, g):
-    """Log-odds and transition matrix that are most probable together."""
-    C = S.shape[1]
-    S = S / S.std()
-    ends = [fit_transition(S, T, g, sharpness, sharpness) for T in starts(S, g)]
+def calibrate(S, g):
+    """Log-odds and T from leave-one-out scores (4)."""
+    L, centre, ends = S / S.std(), SHARPNESS, []
+    for T in starts(S, g):
+        s = fit_sharpness(L, T, g, centre, centre, SHARPNESS_PRECISION, 0)[0]
+        ends.append(fit_transition(L, T, g, s, centre))
     s, T, _ = max(ends, key=lambda end: end[2])
-    L = s * S
-    if len(S) < 2 * C * C:
-        return L, T
-    for _ in range(weight_rounds):
-        L = linear_map(S, s, T, g, L)
-        s, T, _ = fit_transition(L, T, g, 1.0, sharpness / L.std())
+    s, T, _ = fit_transition(L, T, g, s, centre)
+    L = s * L
+    for _ in range(WEIGHT_ROUNDS if is_mapped(S) else 0):
+        L, centre = map_scores(S, L, T, g), centre / s
+        s, T, _ = fit_transition(L, T, g, 1.0, centre)
         L = s * L
     return L, T
 
 
-# 5. Refit
+def is_mapped(S):
+    """Tell whether rows are enough for a linear map (4)."""
+    return len(S) >= ROWS_PER_WEIGHT * S.shape[1] ** 2
 
 
 def refit(H, L, T, g, rho):
-    """The log-odds mixed with those of scores that are fitted to the posterior."""
-    C = L.shape[1]
-    S = leave_one_out(H, posterior(L, T, g), rho)
-    S = S / S.std()
+    """Log-odds with those of ridge on the posterior (5)."""
+    S = leave_one_out(H, posterior(L, T, g)[1], rho)
+    new = S / S.std()
+    new *= fit_sharpness(new, T, g, SHARPNESS, SHARPNESS, SHARPNESS_PRECISION, 0)[0]
+    new = map_scores(S, new, T, g) if is_mapped(S) else new
 
     def loss(z):
-        value, _ = likelihood(np.exp(z[0]) * S, T, g)
-        return -value + sharpness_precision * (z[0] - np.log(sharpness)) ** 2 / 2
+        P, Q, value = posterior(z[0] * L + z[1] * new, T, g)
+        return -value, -np.array([np.sum((Q - P) * L), np.sum((Q - P) * new)])
 
-    s = np.exp(minimize(loss, [np.log(sharpness)], method="L-BFGS-B").x[0])
-    L2 = s * S
-    if len(S) >= 2 * C * C:
-        L2 = linear_map(S, s, T, g, L2)
-
-    def mixed(z):
-        value, grad = likelihood(z[0] * L + z[1] * L2, T, g)
-        return -value, -np.array([np.sum(grad * L), np.sum(grad * L2)])
-
-    a, b = minimize(mixed, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2).x
-    return a * L + b * L2
-
-
-# 6. Correction linear in the features
+    bounds = [(0, None), (0, None)]
+    a, b = minimize(loss, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=bounds).x
+    return a * L + b * new
 
 
 def curvature(P, T):
-    """Fisher information of a given label about the log-odds, for every row."""
-    C = P.shape[1]
+    """Fisher information of a given label about the log-odds, by row (6)."""
+    C = len(T)
     return ((P**2 @ T**2 / (P @ T)).sum(1) - (P**2).sum(1)) / (C - 1)
 
 
-def linear_correction(H, L, T, g):
-    """A few steps towards L + Hc W, and every row's own label taken back."""
-    Hc, values, V = decompose(H)
-    n, C = L.shape
-    p = values.sum() / n
-    k = curvature(softmax(L, axis=1), T).mean()
-    A = Hc @ V / np.sqrt(k * values + p)  # Hc W = A Z
-    back = p / (k * values + p)  # p |W|^2 = sum of back |Z|^2
-
-    def loss(z):
-        Z = z.reshape(-1, C)
-        value, grad = likelihood(L + A @ Z, T, g)
-        value -= np.sum(back[:, None] * Z**2) / 2
-        return -value, -(A.T @ grad - back[:, None] * Z).ravel()
-
-    z = np.zeros(A.shape[1] * C)
-    # The first step of SciPy's L-BFGS has length 1: units are such that this is half the gradient.
-    unit = np.linalg.norm(loss(z)[1]) / 2
-
-    def in_units(z):
-        value, grad = loss(unit * z)
-        return value, unit * grad
-
-    options = {"maxiter": steps, "ftol": 0, "gtol": 0}
-    Z = unit * minimize(in_units, z, jac=True, method="L-BFGS-B", options=options).x
-    L = L + A @ Z.reshape(-1, C)
-
-    P, Q = softmax(L, axis=1), posterior(L, T, g)
-    lev = np.sum((Hc @ V) ** 2 / (values + p / k), axis=1) / k
-    step = lev / (1 - np.minimum(lev * curvature(P, T), 0.95))
+def add_linear(H, L, T, g):
+    """Correction linear in the features, own label taken back (6)."""
+    Hc, values, V = principal(H)
+    p, k = values.sum() / len(H), curvature(softmax(L, axis=1), T).mean()
+    scale = 1 / np.sqrt(k * values + p)
+    ones = np.ones(len(scale))
+    L = climb(L, Hc @ V * scale, T, g, p * scale**2, ones, STEPS)
+    P, Q, _ = posterior(L, T, g)
+    h = np.sum((Hc @ V) ** 2 / (values + p / k), axis=1) / k
+    step = h / (1 - np.minimum(h * curvature(P, T), MOST_SELF_INFLUENCE))
     return L + step[:, None] * (P - Q)
 
 
-# 7. and 8. Instance-dependent noise, weak features, posterior
-
-
-def evidence(a):
-    low, high = elasticity
-    return np.clip((a - low) / (high - low), 0, 1)
-
-
 def pooled_elasticity(N, K):
-    """Exponent of a Poisson regression of errors on confusion, a level for each class."""
-    C = len(N)
+    """Exponent of the Poisson regression, each class with its own level (7)."""
+    off = ~np.eye(len(N), dtype=bool)
+    N, log_K = (A[off].reshape(len(K), -1) for A in (N, np.log(np.maximum(K, LEAST_K))))
 
     def loss(a):
-        value = 0.0
-        for y in range(C):
-            others = np.arange(C) != y
-            logits = a[0] * np.log(K[y, others])
-            value += N[y, others] @ (logits - logsumexp(logits))
-        return -value
+        return -np.sum(N * log_softmax(a * log_K, axis=1))
 
-    return minimize(loss, [1.0], method="L-BFGS-B", bounds=[(0, 2)]).x[0]
+    options = {"xatol": 1e-6}
+    return minimize_scalar(loss, bounds=(0, 2), method="bounded", options=options).x
 
 
-def median_elasticity(T, K, n):
-    """Slope of Theil and Sen of T's entries on K's, and which classes it was measured with."""
+def median_elasticity(N, K):
+    """Slope of Theil and Sen between entries off the diagonal (7)."""
+    large = N.sum(1) >= LEAST_ROWS
+    cells = large[:, None] & large & ~np.eye(len(N), dtype=bool)
+    t, k = (N / N.sum(1, keepdims=True))[cells], K[cells]
+    i, j = np.triu_indices(len(k), 1)
+    if len(k) > 400:
+        order, half = np.argsort(k), len(k) // 2
+        i, j = order[:half], order[-half:]
+    real = np.abs(k[j] - k[i]) > 1e-12
+    slopes = (t[j] - t[i])[real] / (k[j] - k[i])[real]
+    return np.median(slopes) * k.mean() / t.mean() if real.any() else 0.0
+
+
+def ambiguity_share(P, Q, T, g):
+    """Share of the labels that are drawn from P, and mean confusion (7)."""
     C = len(T)
-    large = n >= 5
-    pairs = large[:, None] & large[None, :] & ~np.eye(C, dtype=bool)
-    t, k = T[pairs], K[pairs]
-    slopes = []
-    for i in range(len(t)):
-        for j in range(i):
-            if k[i] != k[j]:
-                slopes.append((t[i] - t[j]) / (k[i] - k[j]))
-    return np.median(slopes) * k.mean() / t.mean(), pairs
-
-
-def ambiguous_share(L, T, g):
-    """The share of labels that are drawn from the features' own uncertainty."""
-    C = len(T)
-    P, Q = softmax(L, axis=1), posterior(L, T, g)
-    K = Q.T @ P / Q.sum(0)[:, None]
-    N = expected_counts(Q, g, usual=False)
-    n = Q.sum(0)
-    w = n @ (1 - np.diag(T)) / n.sum()
-    k = n @ (1 - np.diag(K)) / n.sum()
+    N, K = Q.T @ np.eye(C)[g], Q.T @ P / Q.sum(0)[:, None]
+    w, k = (Q.mean(0) @ (1 - np.diag(M)) for M in (T, K))
+    m, E = SHARE * min(1, HIDDEN * w / k), w * len(g)
     if C == 2:
-        AB = unknown
-    else:
-        E = N.sum() - np.trace(N)
-        u = E / (E + 30)
-        A = u * evidence(pooled_elasticity(N, K)) + (1 - u) / 2
-        slope, pairs = median_elasticity(T, K, n)
-        E = N[pairs].sum()
-        u = E / (E + 5 * C * C)
-        B = u * evidence(slope) + (1 - u)
-        AB = A * B
-    return share * min(1, hidden * w / k) * AB, K
+        return m * UNKNOWN, K
+    low, high = ELASTICITY
+    elasticities = pooled_elasticity(N, K), median_elasticity(N, K)
+    v, v2 = np.clip((np.array(elasticities) - low) / (high - low), 0, 1)
+    u, u2 = E / (E + POOLED_ROWS), E / (E + MEDIAN_ROWS * C * C)
+    return m * (u * v + (1 - u) * UNKNOWN) * (u2 * v2 + (1 - u2)), K
 
 
-def instance_dependent(L, T, g):
-    """Posterior and transition matrix with ambiguous labels and weak features allowed for."""
-    C = len(T)
-
-    def loss(z):
-        value, _ = likelihood(np.exp(z[0]) * L, T, g)
-        return -value + (z[0] / last_sharpness_sd) ** 2 / 2
-
-    L = np.exp(minimize(loss, [0.0], method="L-BFGS-B").x[0]) * L
-    m, K = ambiguous_share(L, T, g)
-    P = softmax(L, axis=1)
-    sharp = softmax(L / (1 - sharpening * m) ** 2, axis=1)
-    low, high = known
+def final_posterior(L, T, g):
+    """Posterior (8) and T averaged over the rows of each class (7)."""
+    L = L * fit_sharpness(L, T, g, 1.0, 1.0, LAST_SHARPNESS_PRECISION, 0)[0]
+    P, Q, _ = posterior(L, T, g)
+    m, K = ambiguity_share(P, Q, T, g)
+    low, high = KNOWN
     r = 1 / 2 + np.clip((P.max(1).mean() - low) / (high - low), 0, 1) / 2
-    my = np.minimum(m, 0.9 * np.diag(T))
-    Y = np.eye(C)[g]
-    own = P[np.arange(len(g)), g][:, None]
-    q = sharp * (T[:, g].T + my * (own - Y))
+    clean, Y = softmax(L / (1 - SHARPENING * m) ** 2, axis=1), np.eye(len(T))[g]
+    m = np.minimum(m, MOST_OF_RIGHT * np.diag(T))
+    q = clean * (T.T[g] + m * (np.sum(P * Y, axis=1, keepdims=True) - Y))
     q /= q.sum(1, keepdims=True)
-    mean = r * (T + my[:, None] * (K - np.eye(C))) + (1 - r) * np.eye(C)
-    return r * q + (1 - r) * Y, mean
+    T = T + m[:, None] * (K - np.eye(len(T)))
+    return r * q + (1 - r) * Y, r * T + (1 - r) * np.eye(len(T))

@@ -98,10 +98,19 @@ def test_fresh_rows_and_ablations(whole, tmp_path):
     before = rows(tmp_path, "ablations.csv")
     printed = battery(tmp_path, "--ablate", "--fresh", only=CELLS[1:])
     after = rows(tmp_path, "ablations.csv")
-    assert after[:-1] == before[:-1]
+    kept = len(before) - 1
+    assert after[:kept] == before[:kept]
+    default, *variants = after[kept:]
     for name in ("cell", "method", "given", "right"):
-        assert after[-1][name] == before[-1][name]
-    assert after[-1] != before[-1]  # says no more than how many are right
+        assert default[name] == before[-1][name]
+    assert default != before[-1]  # says no more than how many are right
+    names = [row["method"] for row in variants]
+    assert len(set(names)) == len(names) > 0
+    assert "default" not in names
+    for row in variants:
+        assert (row["cell"], row["given"]) == (default["cell"], default["given"])
+        assert 0.3 < float(row["right"]) <= 1.0
+        assert row["method"] in printed
     assert "all cells" in printed
 
 

@@ -45,6 +45,71 @@ def test_rows_that_share_their_first_columns_are_no_duplicates():
     np.testing.assert_array_equal(original, np.arange(50))
 
 
+def some_rows_twice(n=1500, d=20, repeated=200):
+    """Rows of which some are there twice or three times, some with another label."""
+    rng = np.random.default_rng(0)
+    H, given = rng.normal(size=(n, d)).astype(np.float32), rng.integers(-1, 4, n)
+    H[n - repeated :] = H[:repeated]
+    same = slice(0, repeated - 50)  # the others may have another label
+    given[n - repeated :][same] = given[:repeated][same]
+    H[300:350] = H[:50]
+    given[300:350] = given[:50]
+    order = rng.permutation(n)
+    return H[order], given[order], rng.random(n) < 0.05
+
+
+CHANGES = {
+    "noise": lambda H, rng: H + 1e-6 * rng.normal(size=H.shape).astype(np.float32),
+    "unit": lambda H, rng: 2 * H,
+    "float64": lambda H, rng: H.astype(np.float64),
+    "columns": lambda H, rng: H[:, rng.permutation(H.shape[1])],
+    "all": lambda H, rng: (
+        2 * (H + 1e-6 * rng.normal(size=H.shape))[:, rng.permutation(H.shape[1])]
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_rounding_units_and_the_order_of_columns_hardly_change_a_thing(change):
+    H, given, locked = some_rows_twice()
+    order, original = order_by_content(H, given, locked, Local())
+    other = change(H, np.random.default_rng(1))
+    new_order, new_original = order_by_content(other, given, locked, Local())
+    found = groups(original)
+    assert len(H) - len(found) > 120
+    assert groups(new_original) == found
+    place, new_place = np.argsort(order), np.argsort(new_order)
+    moved = np.abs(place - new_place)
+    assert moved.max() <= 3  # equal rows may change places, and so may neighbours
+    _, which, times = np.unique(H, axis=0, return_inverse=True, return_counts=True)
+    assert (moved[times[which] == 1] == 0).mean() > 0.99
+
+
+def test_rows_that_differ_by_a_little_more_than_rounding_are_no_duplicates():
+    rng = np.random.default_rng(0)
+    H = rng.normal(size=(500, 20))
+    H[250:] = H[:250] + 1e-3 * rng.normal(size=(250, 20))
+    given, none = np.zeros(500, dtype=np.intp), np.zeros(500, dtype=bool)
+    _, original = order_by_content(H, given, none, Local())
+    np.testing.assert_array_equal(original, np.arange(500))
+    _, original = order_by_content(H, given, none, Local(), same=0.1)
+    assert len(set(original)) < 300
+
+
+def test_rows_come_in_the_order_of_label_and_sum_and_not_as_they_were_given():
+    H, given, locked = some_rows_twice()
+    order, _ = order_by_content(H, given, locked, Local())
+    by_hand = sorted(
+        range(len(H)), key=lambda row: (given[row], H[row].astype(float).sum())
+    )
+    total = H.sum(axis=1, dtype=np.float64)
+    np.testing.assert_array_equal(given[order], given[by_hand])
+    np.testing.assert_allclose(total[order], total[by_hand], atol=1e-9)
+    shuffled = np.random.default_rng(2).permutation(len(H))
+    again, _ = order_by_content(H[shuffled], given[shuffled], locked[shuffled], Local())
+    np.testing.assert_array_equal(H[shuffled][again], H[order])
+
+
 def test_all_rows_twice_is_the_same_as_once():
     X, given, truth = noisy_digits()
     once = LabelCorrector().fit(X, given)

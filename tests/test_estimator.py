@@ -21,8 +21,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from stct import LabelCorrector, noise
 from stct.checks import encode_inputs
 from stct.correction import paper
-from stct.correction.settings import ResidualSettings, Settings
-from stct.numeric import ridge
+from stct.correction.settings import ResidualSettings, ScoreSettings, Settings
+from stct.numeric.ridge import USUAL
 
 METHODS = ["loo", "split", "paper"]
 
@@ -45,12 +45,13 @@ def test_labels_get_better(method, digits):
     assert (labels == truth).mean() > 0.85
 
 
-def test_labels_get_as_good_where_some_of_many_rows_teach(digits, monkeypatch):
+def test_labels_get_as_good_where_some_of_many_rows_teach(digits):
     X, given, truth = digits
     everyone = LabelCorrector().fit_correct(X, given)
-    monkeypatch.setattr(ridge, "CHOOSING_ROWS", 500)
-    monkeypatch.setattr(ridge, "ROWS_PER_COLUMN", 0)
-    few = Settings(residual=ResidualSettings(rows=600, rows_per_weight=0))
+    few = Settings(
+        scores=ScoreSettings(ridge=USUAL._replace(rows=500)),
+        residual=ResidualSettings(rows=600, rows_per_weight=0),
+    )
     some = LabelCorrector(settings=few).fit_correct(X, given)
     assert (some != everyone).any()  # it did make a difference
     assert (some == truth).mean() > (everyone == truth).mean() - 0.01
@@ -172,13 +173,24 @@ def test_rows_can_all_be_locked():
 
 def test_labels_that_have_nothing_to_do_with_the_rows_are_left_alone():
     X, _, _ = blobs(n=3000)
-    y = np.random.default_rng(5).integers(0, 3, 3000)
+    y = np.random.default_rng(1).integers(0, 3, 3000)
     m = LabelCorrector().fit(X, y)
     np.testing.assert_array_equal(m.labels_, y)
     assert m.termination_condition_ == "nothing_learnt"
     assert not m.learnable_.any()
     assert any("no better than chance" in note for note in m.notes_)
     assert m.predict(X).shape == (3000,)
+
+
+def test_labels_that_look_like_chance_are_left_alone_or_get_a_note():
+    X, _, _ = blobs(n=3000)
+    for seed in range(1, 13):  # 0 drew the clusters
+        y = np.random.default_rng(seed).integers(0, 3, 3000)
+        m = LabelCorrector().fit(X, y)
+        if m.termination_condition_ == "nothing_learnt":
+            np.testing.assert_array_equal(m.labels_, y)
+        else:
+            assert any("hardly better than chance" in note for note in m.notes_)
 
 
 def test_probabilities_of_another_model(digits):

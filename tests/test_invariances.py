@@ -66,6 +66,37 @@ def test_extreme_scales_survive_in_float32(weak):
         assert (a.labels_ == b.labels_).mean() > 0.999
 
 
+@pytest.fixture(scope="module")
+def curved():
+    """Digits: Fourier features help there."""
+    X, given, _ = noisy_digits()
+    corrector = LabelCorrector().fit(X, given)
+    assert any("Fourier features" in note for note in corrector.notes_)
+    return X, given, corrector
+
+
+@pytest.mark.parametrize("scale", [1e-3, 2.0, 1000.0])
+def test_scale_does_not_matter_to_fourier_features(curved, scale):
+    X, y, a = curved
+    b = LabelCorrector().fit(X * scale, y)
+    assert (a.labels_ == b.labels_).mean() > 0.999
+
+
+@pytest.mark.parametrize("kind", ["noise", "float32", "columns"])
+def test_rounding_and_the_order_of_columns_hardly_matter(curved, kind):
+    X, y, a = curved
+    rng = np.random.default_rng(0)
+    other = {
+        "noise": X + 1e-6 * X.std() * rng.normal(size=X.shape),
+        "float32": X.astype(np.float32),
+        "columns": X[:, rng.permutation(X.shape[1])],
+    }[kind]
+    b = LabelCorrector().fit(other, y)
+    assert (a.labels_ == b.labels_).mean() > 0.999
+    apart = np.abs(a.label_distributions_ - b.label_distributions_)
+    assert apart.mean() < 2e-4
+
+
 def test_shift_does_not_matter(weak):
     X, y = weak
     a, b = LabelCorrector().fit(X, y), LabelCorrector().fit(X + 100.0, y)

@@ -58,7 +58,9 @@ def choose_fourier_features(
         return None
     used = count(path.num_labelled, settings.max_frequencies)
     drawn = draw_frequencies(X, weights, used, settings.bandwidth)
-    return FourierFeatures(path.rows.mean, path.rows.scale, drawn)
+    widest = float(X.std(axis=0).max())
+    unit = 2.0 ** -np.floor(np.log2(widest)) if widest > 0.0 else 1.0
+    return FourierFeatures(path.rows.mean, path.rows.scale, drawn, float(unit))
 
 
 def column_weights(X: Floats) -> tuple[Floats, Floats]:

@@ -7,7 +7,7 @@ many errors. Where the likelihood is flat, these priors decide.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, expit
 
 
 class ErrorPrior(NamedTuple):
@@ -27,7 +27,7 @@ class ErrorPrior(NamedTuple):
     def slope(self, e: float) -> float:
         """Differentiate that."""
         e = _inside(e)
-        share = 1.0 / (1.0 + np.exp(-self._log_beta(e)))  # of the Beta distribution
+        share = expit(self._log_beta(e))  # of the Beta distribution
         return float(share * (self.wrong / e - self.right / (1.0 - e)))
 
     def _log_beta(self, e: float) -> float:

@@ -20,6 +20,7 @@ class FourierFeatures(NamedTuple):
     mean: Floats  # (d,)
     scale: float
     frequencies: Floats  # (d, m)
+    unit: float = 1.0  # factor of the rows, so that their size is that of a cosine
 
     def __call__(self, X: Floats) -> Floats:
         """(n, d) -> (n, d + 2 m) float32."""
@@ -27,7 +28,8 @@ class FourierFeatures(NamedTuple):
 
     def of_centred(self, X: Floats) -> Floats:
         """Add the columns to rows that are centred and scaled already."""
-        return np.concatenate([X, cosines_and_sines(X, self.frequencies)], axis=1)
+        waves = cosines_and_sines(X, self.frequencies)
+        return np.concatenate([self.unit * X, waves], axis=1, dtype=waves.dtype)
 
     def rows(self, centred: CentredRows, engine: Engine) -> RowValues:
         """Wider rows of centred ones (n, d); stored if they are few."""
