@@ -21,8 +21,8 @@ STRENGTHS, STEEPNESS, LEARNT_ERRORS = 10.0 ** np.arange(-4, 3), 4.0, 1.0
 MOST_LEVERAGE = 0.999
 BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY = 1.5, 256, 8
 ERRORS, LEAST_GAIN = 3.0, 0.02
-SHARPNESS, SHARPNESS_PRECISION = 4.0, 1.0
-USUAL_ERRORS, USUAL_ROWS = 0.1, 30.0
+SHARPNESS, SHARPNESS_PRECISION = 4.0, 2.0
+USUAL_ERRORS, USUAL_ROWS = 0.1, 10.0
 MAX_ROUNDS, TOLERANCE = 8, 0.002
 STARTS, ONE_SIDED_STARTS = (0.95, 0.75, 0.5, 0.25), (0.1, 0.3)
 ANCHORS, ANCHOR_ROWS = 0.2, 20.0
@@ -126,7 +126,7 @@ def gain(new, S, g):
 
 def with_fourier_features(H, S, rho, Y, g):
     """Rows with more columns and their scores, if labels ask for them (3)."""
-    H = (H - H.mean(0)) / H.std()
+    H = (H - H.mean(0)) * 2.0 ** -np.floor(np.log2(H.std(0).max()))
     deviation = np.where(H.std(0) > 0, H.std(0), 1)
     trials = []
     for columns in (H, H / deviation):

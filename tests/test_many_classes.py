@@ -7,9 +7,9 @@ from scipy.sparse import issparse
 from stct import LabelCorrector, estimator
 from stct.correction import canonical, decision, posterior, result, scores
 from stct.correction.decision import decide
-from stct.correction.result import TOP, TopClasses, keep_top
 from stct.noise_model.transition import symmetric_transition
 from stct.numeric import engine, tiles
+from stct.numeric.top_classes import TOP, TopClasses, keep_top
 
 
 def problem(n=6000, d=40, C=300, noise=0.3, seed=0):

@@ -1,14 +1,11 @@
 """The default method and a plain second implementation of it say the same."""
 
-from functools import cache
 
 import numpy as np
-import pytest
-from reference import BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY, correct
 from scipy.special import softmax
 from sklearn import datasets
 
-from stct import LabelCorrector, noise
+from stct import noise
 
 
 def standard(X):

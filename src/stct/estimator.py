@@ -23,13 +23,14 @@ from stct.correction.decision import decide_rows, estimate_accuracy
 from stct.correction.given_labels import Labels
 from stct.correction.paper import SplitSettings
 from stct.correction.pipeline import Prior, correct_probabilities
-from stct.correction.result import Correction, Progress, TopClasses
+from stct.correction.result import Correction, Progress
 from stct.correction.settings import DEFAULT, Settings
 from stct.labels import EncodedLabels, decode
 from stct.notes import describe_input, describe_result
 from stct.numeric.engine import Engine, Local
 from stct.numeric.ray_engine import RayEngine
 from stct.numeric.tiles import map_tiles, single_blas_thread
+from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats
 
 MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse

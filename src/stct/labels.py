@@ -75,6 +75,8 @@ def _as_array(y: ArrayLike) -> NDArray[Any]:
         types = {type(item) for item in y}
         # NumPy would turn [1, "a"] into text and (("a", 1), ...) into two columns.
         plain = len(types) == 1 and types.isdisjoint({tuple, frozenset})
+        if types == {str}:  # of its own text type it drops zeros at the end
+            plain = not any(item.endswith("\0") for item in y)
         values = np.asarray(y) if plain else _objects(y)
     else:
         values = np.asarray(y)

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.result import Correction, TopClasses
+from stct.correction.result import Correction
 from stct.labels import EncodedLabels, few
+from stct.numeric.top_classes import TopClasses
 
 FEW_ROWS = 10  # a class with fewer gets a note: its estimates are mostly prior
 

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.correction.given_labels import Labels
-from stct.correction.result import Correction, TopClasses
+from stct.correction.result import Correction
 from stct.correction.settings import DEFAULT, CanonicalSettings
 from stct.numeric.engine import Engine, Local, RowValues
-from stct.numeric.tiles import map_tiles
+from stct.numeric.tiles import gather
+from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats, Ints
 
 MAX_SORTED = 2**26  # numbers in H, 256 MB of float32; more are taken as they come
@@ -89,21 +90,8 @@ def canonicalise(
     places = np.empty(len(original), dtype=np.intp)
     places[rows] = np.arange(len(rows))
     labels = labels.some(rows)._replace(engine=engine)
-    H = _gather(np.asarray(H), rows)
+    H = gather(np.asarray(H), rows)
     return Canonical(H, labels, True, rank[:-1], places[original], count)
-
-
-def _gather(H: Floats, rows: Ints) -> Floats:
-    """Copy rows of H in another order, at least float32."""
-    shape = (len(rows), H.shape[1])
-    out = np.empty(shape, np.result_type(H.dtype, np.float32))
-
-    def copy(tile: slice) -> None:
-        out[tile] = H[rows[tile]]
-
-    for _ in map_tiles(copy, len(rows)):
-        pass
-    return out
 
 
 def order_by_content(

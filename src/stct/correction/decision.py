@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.result import Correction, TopClasses
+from stct.correction.result import Correction
 from stct.correction.settings import DEFAULT, IntervalSettings
 from stct.noise_model.theorems import hoeffding_interval
 from stct.numeric.tiles import TILE
+from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats, Ints
 
 KEEP, RELABEL, ABSTAIN, FILL = "keep", "relabel", "abstain", "fill"

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.correction.settings import CalibrationSettings
 from stct.noise_model.likelihood_tile import LabelCodes
 from stct.numeric.engine import Engine, Local
 from stct.numeric.types import Ints
@@ -37,3 +38,8 @@ def sample_rows(labels: Labels, size: int) -> Ints:
     jump = np.random.default_rng(0).random(size)
     places = ((np.arange(size) + jump) * stride).astype(np.intp)
     return np.asarray(rows[np.minimum(places, len(rows) - 1)])
+
+
+def sample_size(num_classes: int, settings: CalibrationSettings) -> int:
+    """Rows that fit what has few parameters."""
+    return max(settings.rows, settings.rows_per_class * num_classes)

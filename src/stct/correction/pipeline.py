@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.correction.calibration import calibrate, prior_weight
-from stct.correction.given_labels import Labels, sample_rows
-from stct.correction.posterior import final_posterior
+from stct.correction.given_labels import Labels, sample_rows, sample_size
+from stct.correction.posterior import Posterior, final_posterior
 from stct.correction.refit import refit
 from stct.correction.residual import add_linear_residual
 from stct.correction.result import Correction, nothing_learnt
@@ -22,7 +22,7 @@ from stct.correction.scores import leave_one_out_scores, take
 from stct.correction.settings import DEFAULT, Settings
 from stct.noise_model.theorems import is_learnable
 from stct.numeric.engine import RowValues
-from stct.numeric.models import SoftmaxModel
+from stct.numeric.models import Model, SoftmaxModel
 from stct.numeric.types import Floats
 
 
@@ -46,13 +46,12 @@ def correct_by_leave_one_out(
     settings: Settings = DEFAULT,
 ) -> Correction:
     """Correct labels from embeddings; ``owned`` lets H (n, d) be overwritten."""
-    C = labels.num_classes
-    index = sample_rows(labels, num_sampled(C, settings))
+    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
     sample = labels.some(index)
 
     scores = leave_one_out_scores(H, labels, settings.scores, progress, owned=owned)
     if scores is None:
-        return nothing_learnt(labels.given, C)
+        return nothing_learnt(labels.given, labels.num_classes)
     S = take(labels.engine, scores.ridge.scores, index)
     progress(0.4)
     calibration = calibrate(S, sample, settings.calibration, prior.transition)
@@ -68,27 +67,20 @@ def correct_by_leave_one_out(
     progress(0.7)
     residual = add_linear_residual(scores.path, fitted, labels, settings.residual)
     progress(0.9)
-    T, noise = fitted.transition, settings.noise
+    noise = settings.noise
     if prior.transition is not None:  # it averages over instance-dependent noise
-        rest = 1.0 - prior_weight(len(index), C, settings.calibration)
-        noise = replace(noise, share=rest * noise.share)
-    found = final_posterior(residual.logits, T, labels, index, settings.residual, noise)
+        weight = prior_weight(len(index), labels.num_classes, settings.calibration)
+        noise = replace(noise, share=(1.0 - weight) * noise.share)
+    found = final_posterior(
+        residual.logits, fitted.transition, labels, index, settings.residual, noise
+    )
     weights, intercept = fitted.linear()
     model = SoftmaxModel(
         found.sharpness * (weights + residual.weights),
         found.sharpness * (intercept + residual.intercept),
         scores.fourier,
     )
-    return Correction(
-        found.probabilities,
-        found.transition,
-        is_learnable(found.transition),
-        model,
-        len(fitted.parts),
-        "max_rounds",
-        scores.notes,
-        found.confusion,
-    )
+    return as_correction(found, model, len(fitted.parts), scores.notes)
 
 
 def correct_probabilities(
@@ -99,24 +91,26 @@ def correct_probabilities(
     They must be out-of-fold, as leave-one-out scores are.
     """
     S = np.log(np.maximum(P, 1e-6)).astype(np.float32)
-    index = sample_rows(labels, num_sampled(labels.num_classes, settings))
-    sample = labels.some(index)
-    odds, T = calibrate(S[index], sample, settings.calibration)
+    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
+    odds, T = calibrate(S[index], labels.some(index), settings.calibration)
     found = final_posterior(
         odds.logits(S), T, labels, index, settings.residual, settings.noise
     )
+    return as_correction(found, None, 1, ())
+
+
+def as_correction(
+    found: Posterior, model: Model | None, num_rounds: int, notes: tuple[str, ...]
+) -> Correction:
+    """Add Theorem 1's condition."""
+    T, learnable = found.transition, is_learnable(found.transition)
     return Correction(
         found.probabilities,
-        found.transition,
-        is_learnable(found.transition),
-        None,
-        1,
+        T,
+        learnable,
+        model,
+        num_rounds,
         "max_rounds",
-        confusion=found.confusion,
+        notes,
+        found.confusion,
     )
-
-
-def num_sampled(num_classes: int, settings: Settings) -> int:
-    """Rows that fit what has few parameters."""
-    few = settings.calibration
-    return max(few.rows, few.rows_per_class * num_classes)

@@ -17,13 +17,13 @@ from stct.correction.instance_noise import (
     probability_of_errors,
     sharpened,
 )
-from stct.correction.result import MANY, TOP, TopClasses, keep_top
 from stct.correction.scores import take
 from stct.correction.settings import NoiseSettings, ResidualSettings
 from stct.noise_model.likelihood import ScaledLogits
 from stct.noise_model.priors import SharpnessPrior
 from stct.numeric.engine import RowValues
 from stct.numeric.probabilities import one_hot, softmax
+from stct.numeric.top_classes import MANY, TOP, TopClasses, keep_top
 from stct.numeric.types import Floats, Ints
 
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.numeric.engine import Engine, Index
+from stct.numeric.tiles import Runs, find_runs
 from stct.numeric.types import Floats, Ints
-
-Runs = list[tuple[int, slice]]  # label code, and the rows that have it
 
 
 class LabelCodes:
@@ -120,18 +119,3 @@ class TileLikelihood(NamedTuple):
                 total = self.E[:, run] @ inverse[run]
                 counts[:, code] = self.table[code, :, 0] * total
         return counts
-
-
-def find_runs(codes: Ints) -> tuple[Ints | None, Runs]:
-    """Order of a tile by code, None if it is in order already, and its runs."""
-    order = None
-    if not (codes[1:] >= codes[:-1]).all():
-        order = np.argsort(codes, kind="stable")
-        codes = codes[order]
-    starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    stops = np.append(starts[1:], len(codes))[: len(starts)]
-    runs = [
-        (int(codes[start]), slice(int(start), int(stop)))
-        for start, stop in zip(starts, stops, strict=True)
-    ]
-    return order, runs

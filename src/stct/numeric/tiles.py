@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from stct.numeric.types import Floats, Ints
+
 TILE = 8192  # rows; enough to make Python free, few enough for the cache
 RUN = 16  # neighbouring rows that are worth reading by themselves
 MAX_STRIDE = TILE // RUN  # every tile has a run to give
@@ -121,3 +123,34 @@ os.register_at_fork(after_in_child=_pool.cache_clear)
 @cache
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def gather(H: Floats, rows: Ints) -> Floats:
+    """Copy rows of H in another order, at least float32."""
+    shape = (len(rows), H.shape[1])
+    out = np.empty(shape, np.result_type(H.dtype, np.float32))
+
+    def copy(tile: slice) -> None:
+        out[tile] = H[rows[tile]]
+
+    for _ in map_tiles(copy, len(rows)):
+        pass
+    return out
+
+
+Runs = list[tuple[int, slice]]  # code, and the rows that have it
+
+
+def find_runs(codes: Ints) -> tuple[Ints | None, Runs]:
+    """Order of a tile by code, None if it is in order already, and its runs."""
+    order = None
+    if not (codes[1:] >= codes[:-1]).all():
+        order = np.argsort(codes, kind="stable")
+        codes = codes[order]
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    stops = np.append(starts[1:], len(codes))[: len(starts)]
+    runs = [
+        (int(codes[start]), slice(int(start), int(stop)))
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+    return order, runs

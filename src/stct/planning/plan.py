@@ -14,9 +14,8 @@ import numpy as np
 
 from stct.console import size
 from stct.correction.canonical import MAX_SORTED
-from stct.correction.pipeline import num_sampled
+from stct.correction.given_labels import sample_size
 from stct.correction.residual import teaching_stride
-from stct.correction.result import MANY, TOP
 from stct.correction.scores import is_kept
 from stct.correction.settings import DEFAULT
 from stct.estimator import MAX_DENSE
@@ -28,6 +27,7 @@ from stct.numeric.probabilities import one_hot
 from stct.numeric.ridge import RidgePath
 from stct.numeric.scratch import LEAST as LEAST_ON_DISK
 from stct.numeric.tiles import TILE, single_blas_thread
+from stct.numeric.top_classes import MANY, TOP
 from stct.planning.command_cost import (
     BASE_MEMORY,
     READ_BYTES,
@@ -222,14 +222,14 @@ def _seconds(problem: Problem, costs: Costs) -> float:
         + (WIDE_PASSES + taught) * costs.wide
         + NARROW_PASSES * costs.narrow
     )
-    sampled = min(n, num_sampled(C, settings))
+    sampled = min(n, sample_size(C, settings.calibration))
     return once + n * everywhere + SAMPLE_PASSES * sampled * costs.narrow
 
 
 def _memory(problem: Problem, workers: int) -> float:
     """Bytes: values of rows, tiles in flight, and sorted rows where there are few."""
     n, d, C = problem[:3]
-    sample = 6 * min(n, num_sampled(C, DEFAULT)) * C
+    sample = 6 * min(n, sample_size(C, DEFAULT.calibration)) * C
     if is_kept(n, C):
         kept = 6 * C
     else:  # scores and logits are computed again
