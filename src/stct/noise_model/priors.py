@@ -1,8 +1,4 @@
-"""Priors of the two numbers that explain the same labels: errors and sharpness.
-
-Soft log-odds with few errors explain given labels almost as well as sharp log-odds with
-many errors. Where the likelihood is flat, these priors decide.
-"""
+"""Priors of error rate and sharpness: they decide where the likelihood is flat."""
 
 from typing import NamedTuple
 
