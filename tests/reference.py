@@ -23,7 +23,7 @@ BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY = 1.5, 256, 8
 ERRORS, LEAST_GAIN = 3.0, 0.02
 SHARPNESS, SHARPNESS_PRECISION = 4.0, 2.0
 USUAL_ERRORS, USUAL_ROWS = 0.1, 10.0
-MAX_ROUNDS, TOLERANCE = 8, 0.002
+MAX_ROUNDS, TOLERANCE, ROUGH = 8, 0.002, 1e-6
 STARTS, ONE_SIDED_STARTS = (0.95, 0.75, 0.5, 0.25), (0.1, 0.3)
 ANCHORS, ANCHOR_ROWS = 0.2, 20.0
 WEIGHT_PRECISION, INTERCEPT_PRECISION, LEAST_VARIANCE = 30.0, 0.001, 1e-4
@@ -46,13 +46,20 @@ def correct(X, given):
     S, rho = best_scores(H, Y, g)  # 2
     H, S, rho = with_fourier_features(H, S, rho, Y, g)  # 3
     if not learnt(S, g):
-        return np.eye(len(rank))[given], np.eye(len(rank)), 1.0
+        return nothing_learnt(given)
     L, T = calibrate(S, g)  # 4
     L = refit(H, L, T, g, rho)  # 5
     L = add_linear(H, L, T, g)  # 6
     Q, T = final_posterior(L, T, g)  # 7, 8
     Q, T = Q[original][:, rank], T[np.ix_(rank, rank)]
     return Q, T, Q[np.arange(len(given)), given].mean()  # 9
+
+
+def nothing_learnt(given):
+    """Every row has the shares of the given classes (2)."""
+    shares = np.bincount(given) / len(given)
+    T = np.full((len(shares), len(shares)), 1 / len(shares))
+    return np.tile(shares, (len(given), 1)), T, shares @ shares
 
 
 def canonical_rows(X, given):
@@ -90,7 +97,10 @@ def leave_one_out(H, Y, rho):
 
 def best_scores(H, Y, g):
     """Scores, and their strength by agreement with the given labels (2)."""
-    agree = [np.sum(leave_one_out(H, Y, rho).argmax(1) == g) for rho in STRENGTHS]
+    agree = []
+    for rho in STRENGTHS:
+        S = leave_one_out(H, Y, rho)
+        agree.append(np.sum(S[np.arange(len(g)), g] >= S.max(1)))
     a = max(agree)
     v = np.sqrt(max(a * (1 - a / len(g)), 1.0))
     w = np.exp(STEEPNESS * (np.array(agree) - a) / v)
@@ -149,10 +159,11 @@ def posterior(L, T, g):
     return softmax(L, axis=1), joint / total, np.log(total).sum()
 
 
-def fit_sharpness(L, T, g, start, centre, precision, free):
+def fit_sharpness(L, T, g, start, centre, precision, free=0, ftol=1e-12):
     """Most probable factor of L, diagonal of T and their log posterior (4).
 
     ``free`` numbers multiply the diagonal: none, one, or one of two for each class.
+    L-BFGS ends when a step gains less than ``ftol`` per row.
     """
     a, b = USUAL_ERRORS * USUAL_ROWS, (1 - USUAL_ERRORS) * USUAL_ROWS
     shares = np.bincount(g, minlength=len(T)) / len(g)
@@ -167,28 +178,27 @@ def fit_sharpness(L, T, g, start, centre, precision, free):
         if free:
             e = shares @ (1 - np.diag(now))
             value += np.log(beta.pdf(e, a + 1, b + 1) / 2 + 1 / 2)
-        return -value
+        return -value / len(g)
 
     z = np.append(np.log(start), np.zeros(free))
-    bounds = [(x - 8, x + 8) for x in z]
-    best = minimize(loss, z, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-12})
-    return *place(best.x), -best.fun
+    bounds, options = [(x - 8, x + 8) for x in z], {"ftol": ftol, "gtol": 1e-6}
+    best = minimize(loss, z, (), "L-BFGS-B", "3-point", bounds=bounds, options=options)
+    return *place(best.x), -best.fun * len(g)
 
 
-def fit_transition(L, T, g, s, centre):
+def fit_transition(L, T, g, s, centre, ftol=1e-12):
     """Sharpness, T and their log posterior, from a start (4)."""
     C, f = len(T), np.bincount(g) / len(g)
-    if C == 2:
-        return fit_sharpness(L, T, g, s, centre, SHARPNESS_PRECISION, 2)
-    for _ in range(MAX_ROUNDS):
+    free = 1 if C > 2 else 2
+    for _ in range(MAX_ROUNDS if C > 2 else 0):
         before = T
         counts = posterior(s * L, T, g)[1].T @ np.eye(C)[g]
         wrong = USUAL_ERRORS * USUAL_ROWS * f[:, None] / (C - 1) * (1 - np.eye(C))
         T = sparse_transition(counts + wrong, len(g))
-        s, T, value = fit_sharpness(L, T, g, s, centre, SHARPNESS_PRECISION, 1)
+        s, T, _ = fit_sharpness(L, T, g, s, centre, SHARPNESS_PRECISION, free, ROUGH)
         if np.abs(T - before).max() < TOLERANCE:
             break
-    return s, T, value
+    return fit_sharpness(L, T, g, s, centre, SHARPNESS_PRECISION, free, ftol)
 
 
 def sparse_transition(N, n):
@@ -268,8 +278,8 @@ def calibrate(S, g):
     """Log-odds and T from leave-one-out scores (4)."""
     L, centre, ends = S / S.std(), SHARPNESS, []
     for T in starts(S, g):
-        s = fit_sharpness(L, T, g, centre, centre, SHARPNESS_PRECISION, 0)[0]
-        ends.append(fit_transition(L, T, g, s, centre))
+        s, T, _ = fit_sharpness(L, T, g, centre, centre, SHARPNESS_PRECISION, 0, ROUGH)
+        ends.append(fit_transition(L, T, g, s, centre, ROUGH))
     s, T, _ = max(ends, key=lambda end: end[2])
     s, T, _ = fit_transition(L, T, g, s, centre)
     L = s * L
@@ -289,15 +299,16 @@ def refit(H, L, T, g, rho):
     """Log-odds with those of ridge on the posterior (5)."""
     S = leave_one_out(H, posterior(L, T, g)[1], rho)
     new = S / S.std()
-    new *= fit_sharpness(new, T, g, SHARPNESS, SHARPNESS, SHARPNESS_PRECISION, 0)[0]
+    new *= fit_sharpness(new, T, g, SHARPNESS, SHARPNESS, SHARPNESS_PRECISION)[0]
     new = map_scores(S, new, T, g) if is_mapped(S) else new
 
     def loss(z):
         P, Q, value = posterior(z[0] * L + z[1] * new, T, g)
-        return -value, -np.array([np.sum((Q - P) * L), np.sum((Q - P) * new)])
+        slopes = np.array([np.sum((Q - P) * L), np.sum((Q - P) * new)])
+        return -value / len(g), -slopes / len(g)
 
-    bounds = [(0, None), (0, None)]
-    a, b = minimize(loss, [0.5, 0.5], jac=True, method="L-BFGS-B", bounds=bounds).x
+    bounds, options = [(0, None)] * 2, {"ftol": 1e-12, "gtol": 1e-8}
+    a, b = minimize(loss, [0.5, 0.5], (), "L-BFGS-B", True, bounds=bounds, options=options).x
     return a * L + b * new
 
 
@@ -363,7 +374,7 @@ def ambiguity_share(P, Q, T, g):
 
 def final_posterior(L, T, g):
     """Posterior (8) and T averaged over the rows of each class (7)."""
-    L = L * fit_sharpness(L, T, g, 1.0, 1.0, LAST_SHARPNESS_PRECISION, 0)[0]
+    L = L * fit_sharpness(L, T, g, 1.0, 1.0, LAST_SHARPNESS_PRECISION)[0]
     P, Q, _ = posterior(L, T, g)
     m, K = ambiguity_share(P, Q, T, g)
     low, high = KNOWN

@@ -43,7 +43,7 @@ class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
     sharpness: float = 4.0  # of standardised scores, centre of its prior; convention
-    sharpness_precision: float = 2.0  # of the prior of its logarithm; convention
+    sharpness_precision: float = 3.0  # of the prior of its logarithm; convention
     usual_errors: float = 0.1  # share, in the prior of the error rate; convention
     usual_rows: float = 10.0  # that this knowledge is worth; fitted
     starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right beyond chance; limit
