@@ -21,7 +21,7 @@ STRENGTHS, STEEPNESS, LEARNT_ERRORS = 10.0 ** np.arange(-4, 3), 4.0, 1.0
 MOST_LEVERAGE = 0.999
 BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY = 1.5, 256, 8
 ERRORS, LEAST_GAIN = 3.0, 0.02
-SHARPNESS, SHARPNESS_PRECISION = 4.0, 2.0
+SHARPNESS, SHARPNESS_PRECISION = 4.0, 3.0
 USUAL_ERRORS, USUAL_ROWS = 0.1, 10.0
 MAX_ROUNDS, TOLERANCE, ROUGH = 8, 0.002, 1e-6
 STARTS, ONE_SIDED_STARTS = (0.95, 0.75, 0.5, 0.25), (0.1, 0.3)
@@ -308,7 +308,9 @@ def refit(H, L, T, g, rho):
         return -value / len(g), -slopes / len(g)
 
     bounds, options = [(0, None)] * 2, {"ftol": 1e-12, "gtol": 1e-8}
-    a, b = minimize(loss, [0.5, 0.5], (), "L-BFGS-B", True, bounds=bounds, options=options).x
+    a, b = minimize(
+        loss, [0.5, 0.5], (), "L-BFGS-B", True, bounds=bounds, options=options
+    ).x
     return a * L + b * new
 
 
