@@ -1,9 +1,10 @@
 """A plain second implementation of the default method, written from docs/method.md.
 
-One file, NumPy and SciPy, float64, for small data: up to 2,048 rows, so that no stage
-samples them, all labelled, none locked, every class with a row. Functions stand in the
-order of the page. Legend: n rows, d columns, C classes; H rows, g given labels,
-Y one-hot labels, S scores, L log-odds, T[clean, given], P and Q as on the page.
+One file, NumPy and SciPy, float64, for small data: some 2,000 rows at most, so that no
+stage samples them, all labelled, none locked, every class with a row. Functions stand
+in the order of the page, its stages in brackets. Legend: n rows, d columns, C classes;
+H rows, g given labels, Y one-hot labels, S scores, L log-odds, T[clean, given], P and Q
+as on the page.
 
 Random frequencies (stage 3) are drawn in another way than in the package: where they
 are used, the two agree no closer than two draws do.
@@ -15,7 +16,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import log_softmax, softmax
 from scipy.stats import beta
 
-# Names of the page.
+# With the names of the page.
 SAME = 1e-5
 STRENGTHS, STEEPNESS, LEARNT_ERRORS = 10.0 ** np.arange(-4, 3), 4.0, 1.0
 MOST_LEVERAGE = 0.999
@@ -129,9 +130,8 @@ def gain(new, S, g):
     right, f = S.argmax(1) == g, np.bincount(g) / len(g)
     more = (new.argmax(1) == g) * 1.0 - right
     error = more.std() / np.sqrt(len(g))
-    return more.mean(), more.mean() > max(
-        ERRORS * error, LEAST_GAIN * (right.mean() - f @ f)
-    )
+    least = max(ERRORS * error, LEAST_GAIN * (right.mean() - f @ f))
+    return more.mean(), more.mean() > least
 
 
 def with_fourier_features(H, S, rho, Y, g):
@@ -283,16 +283,12 @@ def calibrate(S, g):
     s, T, _ = max(ends, key=lambda end: end[2])
     s, T, _ = fit_transition(L, T, g, s, centre)
     L = s * L
-    for _ in range(WEIGHT_ROUNDS if is_mapped(S) else 0):
+    enough = len(S) >= ROWS_PER_WEIGHT * S.shape[1] ** 2
+    for _ in range(WEIGHT_ROUNDS if enough else 0):
         L, centre = map_scores(S, L, T, g), centre / s
         s, T, _ = fit_transition(L, T, g, 1.0, centre)
         L = s * L
     return L, T
-
-
-def is_mapped(S):
-    """Tell whether rows are enough for a linear map (4)."""
-    return len(S) >= ROWS_PER_WEIGHT * S.shape[1] ** 2
 
 
 def refit(H, L, T, g, rho):
@@ -300,7 +296,8 @@ def refit(H, L, T, g, rho):
     S = leave_one_out(H, posterior(L, T, g)[1], rho)
     new = S / S.std()
     new *= fit_sharpness(new, T, g, SHARPNESS, SHARPNESS, SHARPNESS_PRECISION)[0]
-    new = map_scores(S, new, T, g) if is_mapped(S) else new
+    if len(S) >= ROWS_PER_WEIGHT * S.shape[1] ** 2:
+        new = map_scores(S, new, T, g)
 
     def loss(z):
         P, Q, value = posterior(z[0] * L + z[1] * new, T, g)
@@ -308,10 +305,8 @@ def refit(H, L, T, g, rho):
         return -value / len(g), -slopes / len(g)
 
     bounds, options = [(0, None)] * 2, {"ftol": 1e-12, "gtol": 1e-8}
-    a, b = minimize(
-        loss, [0.5, 0.5], (), "L-BFGS-B", True, bounds=bounds, options=options
-    ).x
-    return a * L + b * new
+    ab = minimize(loss, [0.5] * 2, (), "L-BFGS-B", True, bounds=bounds, options=options)
+    return ab.x[0] * L + ab.x[1] * new
 
 
 def curvature(P, T):
@@ -349,7 +344,7 @@ def median_elasticity(N, K):
     """Slope of Theil and Sen between entries off the diagonal (7)."""
     large = N.sum(1) >= LEAST_ROWS
     cells = large[:, None] & large & ~np.eye(len(N), dtype=bool)
-    t, k = (N / N.sum(1, keepdims=True))[cells], K[cells]
+    t, k = (N / np.maximum(N.sum(1, keepdims=True), 1e-6))[cells], K[cells]
     i, j = np.triu_indices(len(k), 1)
     if len(k) > 400:
         order, half = np.argsort(k), len(k) // 2
@@ -362,7 +357,8 @@ def median_elasticity(N, K):
 def ambiguity_share(P, Q, T, g):
     """Share of the labels that are drawn from P, and mean confusion (7)."""
     C = len(T)
-    N, K = Q.T @ np.eye(C)[g], Q.T @ P / Q.sum(0)[:, None]
+    N, n = Q.T @ np.eye(C)[g], Q.sum(0)[:, None]
+    K = np.where(n < 1e-6, np.eye(C), Q.T @ P / np.maximum(n, 1e-6))
     w, k = (Q.mean(0) @ (1 - np.diag(M)) for M in (T, K))
     m, E = SHARE * min(1, HIDDEN * w / k), w * len(g)
     if C == 2:
