@@ -1,4 +1,4 @@
-"""A plain second implementation of the default method, written from docs/method.md.
+"""A plain second implementation of the default method, as docs/method.md has it.
 
 One file, NumPy and SciPy, float64, for small data: some 2,000 rows at most, so that no
 stage samples them, all labelled, none locked, every class with a row. Functions stand
