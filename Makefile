@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # One thread each for BLAS and torch: the files have the cores already.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-.PHONY: setup demo test test-fast lint bench clean
+.PHONY: setup demo test test-fast lint wheel bench clean
 
 setup: $(STAMP)
 
@@ -29,6 +29,10 @@ test: lint
 
 test-fast: setup
 	$(PYTEST) -m "not slow"
+
+# The wheel in an empty environment without extras: what `pip install` gives a user.
+wheel:
+	$(PYTHON) .ci/light_install.py
 
 bench: setup
 	$(BIN)/python benchmarks/correct.py

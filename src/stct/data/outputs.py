@@ -30,11 +30,11 @@ def whole_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
         temporary.mkdir()
         yield temporary
         for path in temporary.iterdir():
-            _flush(path)
-        _flush(temporary)
+            flush(path)
+        flush(temporary)
         check_folder(target, overwrite=overwrite)
         _swap(temporary, target)
-        _flush(target.parent)
+        flush(target.parent)
     except OSError as error:
         raise _not_written(target, error) from error
     finally:
@@ -49,10 +49,10 @@ def whole_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
     temporary = _beside(target)
     try:
         yield temporary
-        _flush(temporary)
+        flush(temporary)
         check_file(target, overwrite=overwrite)
         temporary.replace(target)
-        _flush(target.parent)
+        flush(target.parent)
     except OSError as error:
         raise _not_written(target, error) from error
     finally:
@@ -135,8 +135,15 @@ def _swap(temporary: Path, target: Path) -> None:
     shutil.rmtree(old)
 
 
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def flush(path: Path) -> None:
+    """Wait until a file or folder is on the disk."""
+    folder = path.is_dir()
+    try:  # Windows flushes only what is open for writing
+        descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+    except PermissionError:
+        if folder:  # Windows opens no folder at all
+            return
+        raise
     try:
         os.fsync(descriptor)
     finally:

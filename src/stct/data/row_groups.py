@@ -159,7 +159,8 @@ def _forget() -> None:
     _decoded = _Decoded()
 
 
-os.register_at_fork(after_in_child=_forget)
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_forget)
 
 
 def open_parquet(

@@ -116,8 +116,9 @@ def _pool(num_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(num_threads, thread_name_prefix="stct")
 
 
-# A forked child has the pool but not its threads.
-os.register_at_fork(after_in_child=_pool.cache_clear)
+# A forked child has the pool but not its threads. (Windows does not fork.)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @cache

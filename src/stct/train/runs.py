@@ -8,13 +8,13 @@ checkpoint is whole, and going on from it repeats what was lost, bit for bit.
 """
 
 import csv
-import fcntl
 import io
 import json
 import os
 import platform
 import secrets
 import shutil
+import sys
 import time
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 import stct
+from stct.data.outputs import flush
 from stct.train.checkpoint import CHECKPOINT, as_bytes
 from stct.train.files import write_whole
 from stct.train.state import State
@@ -59,10 +60,14 @@ class Run:
             run._hold()
             run.write_json("environment.json", environment())
             run.write_json(CONFIG, run.facts)
+            if sys.platform == "win32":  # Windows renames no folder with an open file
+                run._release()
             temporary.rename(folder)  # fails where another run was quicker
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         run.folder = folder
+        if run._lock is None:
+            run._hold()
         return run
 
     @classmethod
@@ -147,8 +152,7 @@ class Run:
     def adopt(self, temporary: Path, *, last: str) -> None:
         """Move finished files to the top; ``last`` says that all are there."""
         for path in sorted(temporary.iterdir(), key=lambda path: path.name == last):
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
+            flush(path)
             path.replace(self.folder / path.name)
         temporary.rmdir()
 
@@ -190,11 +194,28 @@ class Run:
     def _hold(self) -> None:
         lock = (self.folder / ".lock").open("w")
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(lock)
         except OSError:
             lock.close()
             raise ValueError(f"{self.folder}: another process is at this run") from None
         self._lock = lock
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _lock(file: IO[str]) -> None:
+    """Take the lock of an open file; an OSError says that another process has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def check_free(folder: Path) -> None:
