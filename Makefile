@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # One thread each for BLAS and torch: the files have the cores already.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-.PHONY: setup demo test test-fast lint wheel bench clean
+.PHONY: setup demo test test-fast lint docs wheel bench clean
 
 setup: $(STAMP)
 
@@ -30,6 +30,10 @@ test: lint
 test-fast: setup
 	$(PYTEST) -m "not slow"
 
+# The documentation, examples included, into site/; a warning is an error.
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going -b html -c docs . site
+
 # The wheel in an empty environment without extras: what `pip install` gives a user.
 wheel:
 	$(PYTHON) .ci/light_install.py
@@ -38,4 +42,4 @@ bench: setup
 	$(BIN)/python benchmarks/correct.py
 
 clean:
-	rm -rf $(VENV) demo-output build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) demo-output build dist site docs/gallery docs/generated .mypy_cache .pytest_cache .ruff_cache

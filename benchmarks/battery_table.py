@@ -48,6 +48,7 @@ def report(rows: pd.DataFrame) -> tuple[str, str, list[Line]]:
     key, summary = KEY.splitlines(), summarise(lines)
     whole = "\n".join([*text, "", *key, "", *summary])
     bullets = [f"- {sentence}" for sentence in summary]
+    markdown = ["# The battery", "", *markdown]
     return whole, "\n".join([*markdown, "", *key, "", *bullets, ""]), lines
 
 
