@@ -13,7 +13,7 @@ LAYERS = [
     {"noise", "labels", "console"},
     {"noise_model"},
     {"correction"},
-    {"checks", "notes"},
+    {"audit", "checks", "notes"},
     {"estimator"},
     {"__init__"},
     {"planning"},

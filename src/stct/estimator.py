@@ -10,6 +10,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from stct.audit import (
+    AuditResult,
+    check_verified,
+    design_based_accuracy,
+    judge_audit,
+)
 from stct.checks import (
     check_labels,
     check_locked,
@@ -18,6 +24,7 @@ from stct.checks import (
     look_at_rows,
     validate_rows,
 )
+from stct.correction.audit import Verified
 from stct.correction.correct import METHODS, correct_labels
 from stct.correction.decision import decide_rows, estimate_accuracy
 from stct.correction.given_labels import Labels
@@ -31,7 +38,7 @@ from stct.numeric.engine import Engine, Local
 from stct.numeric.ray_engine import RayEngine
 from stct.numeric.tiles import map_tiles, single_blas_thread
 from stct.numeric.top_classes import TopClasses
-from stct.numeric.types import Floats
+from stct.numeric.types import Floats, Ints
 
 MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse
 
@@ -82,6 +89,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Estimated share of wrong given labels.
     estimated_accuracy_ : EstimatedAccuracy
         Share of right labels before and after, with intervals.
+    audit_ : AuditResult or None
+        Estimates from ``verified`` rows: `before` and `after` (value, interval,
+        more_rows: how many more rows would halve the interval), and the calibration.
     learnable_ : ndarray of bool, shape (C,)
         Theorem 1's condition: is the right label the class's most common given one?
     n_iter_ : int
@@ -155,6 +165,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike | None = None,
         *,
         locked: ArrayLike | None = None,
+        verified: ArrayLike | None = None,
+        verified_weight: ArrayLike | None = None,
         pred_probs: Any = None,
         transition_matrix: ArrayLike | None = None,
         features_fitted_to_labels: bool = False,
@@ -172,6 +184,14 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Labels of any hashable type. None, NaN and NA are missing labels.
         locked : array-like of bool, shape (n,), optional
             Rows that a person has checked: they never move and count as certain.
+        verified : array-like of shape (n,), optional
+            The right label of rows that were drawn at random and looked at by a
+            person, None elsewhere. ``y`` keeps what was given. These rows are locked,
+            the pairs of labels calibrate the noise model, and the estimates of
+            accuracy come from them alone, with an exact interval.
+        verified_weight : array-like of shape (n,), optional
+            1 / inclusion probability of the verified rows, up to a factor; the same
+            for all by default. Rows of one weight are a stratum.
         pred_probs : array-like of shape (n, C), optional
             Class probabilities of your own model instead of X, columns in sorted label
             order (or a DataFrame with the labels as columns). They must be
@@ -214,18 +234,26 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         encoded, P = encode_inputs(y, pred_probs)
         check_labels(encoded, len(X if P is None else P))
         fixed = check_locked(locked, encoded.codes)
+        seen = check_verified(verified, verified_weight, encoded)
+        if seen is not None and self.method != "loo":
+            raise ValueError(f"verified rows need method 'loo', not {self.method!r}")
+        codes = encoded.codes
+        if seen is not None:
+            codes, fixed = codes.copy(), fixed.copy()
+            codes[seen.rows], fixed[seen.rows] = seen.clean, True
         report = progress or _silent
         with single_blas_thread():
             if P is None:
                 T = check_transition(transition_matrix, len(encoded.classes))
                 prior = Prior(T, features_fitted_to_labels)
-                result = self._correct(X, encoded, fixed, prior, engine, report)
+                known = encoded._replace(codes=codes)
+                result = self._correct(X, known, fixed, seen, prior, engine, report)
             else:
-                given = Labels(encoded.codes, fixed, P.shape[1], Local())
+                given = Labels(codes, fixed, P.shape[1], Local(), seen)
                 result = correct_probabilities(P, given, self._settings())
         columns = 0 if X is None else X.shape[1]
         self.notes_ = describe_input(encoded, fixed, columns, constant)
-        self._decide(result, encoded, fixed)
+        self._decide(result, encoded, codes, fixed, seen)
         report(1.0)
         return self
 
@@ -270,6 +298,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: Any,
         encoded: EncodedLabels,
         locked: NDArray[np.bool_],
+        verified: Verified | None,
         prior: Prior,
         engine: Engine,
         progress: Progress,
@@ -285,16 +314,25 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
             prior=prior,
             settings=self._settings(),
+            verified=verified,
             engine=engine,
             generator=_generator(self.random_state),
             progress=progress,
         )
 
     def _decide(
-        self, result: Correction, encoded: EncodedLabels, locked: NDArray[np.bool_]
+        self,
+        result: Correction,
+        encoded: EncodedLabels,
+        given: Ints,
+        locked: NDArray[np.bool_],
+        verified: Verified | None,
     ) -> None:
-        """Set every fitted attribute from the posterior."""
-        given, Q = encoded.codes, result.posterior
+        """Set every fitted attribute from the posterior.
+
+        ``given`` are the labels with those of verified rows in place.
+        """
+        Q = result.posterior
         decision = decide_rows(result, given, locked, self.min_odds)
         self.label_distributions_ = Q
         if isinstance(Q, TopClasses):
@@ -312,6 +350,13 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimated_accuracy_ = estimate_accuracy(
             result, given, decision.confidence, locked, self._settings().interval
         )
+        self.audit_: AuditResult | None = None
+        if verified is not None:
+            self.audit_ = judge_audit(result, encoded.codes, verified, self.min_odds)
+            self.estimated_accuracy_ = design_based_accuracy(self.audit_)
+            moved = verified.rows[verified.given != verified.clean]
+            missing = encoded.codes[moved] < 0
+            self.action_[moved] = np.where(missing, "fill", "relabel")
         self.noise_rate_ = 1.0 - self.estimated_accuracy_.before
         self.notes_ += describe_result(result, encoded.classes, self.method)
 

@@ -199,6 +199,7 @@ class AlternatingFit:
         """
         C, n = len(counts), self._codes.num_free
         usual = self._errors.wrong * self._sizes / (C - 1)
+        counts = counts + self._codes.pairs
         T = sparse_transition(counts + usual[:, None] * (1.0 - np.eye(C)), n)
         if self._prior is None:
             return T

@@ -6,6 +6,7 @@ Legend: n rows, d columns, C classes. ``given`` is -1 for a row without a label.
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.correction.audit import Verified
 from stct.correction.canonical import canonicalise
 from stct.correction.paper import THE_PAPERS, SplitSettings, correct_by_random_splits
 from stct.correction.pipeline import NO_PRIOR, Prior, correct_by_leave_one_out
@@ -27,6 +28,7 @@ def correct_labels(
     splits: SplitSettings = THE_PAPERS,
     prior: Prior = NO_PRIOR,
     settings: Settings = DEFAULT,
+    verified: Verified | None = None,
     engine: Engine,
     generator: np.random.Generator,
     progress: Progress,
@@ -35,7 +37,8 @@ def correct_labels(
 
     ``"loo"`` is closed form and uses neither the generator nor the settings of the
     paper's random splits; ``"split"`` and ``"paper"`` differ in the step only (see
-    `stct.correction.paper`). Locked rows are certain and never move.
+    `stct.correction.paper`). Locked rows are certain and never move. Of ``verified``
+    rows, which are locked, the label that they had before is known, too.
     """
     if method != "loo":
         return correct_by_random_splits(
@@ -49,10 +52,14 @@ def correct_labels(
             to_the_letter=method == "paper",
         )
     problem = canonicalise(H, given, locked, num_classes, engine, settings.canonical)
+    labels = problem.labels
+    if verified is not None:
+        verified = verified.reordered(problem.places, problem.rank)
+        labels = labels._replace(verified=verified)
     prior = prior._replace(transition=problem.reorder(prior.transition))
     result = correct_by_leave_one_out(
         problem.H,
-        problem.labels,
+        labels,
         progress,
         owned=problem.owned,
         prior=prior,

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.correction.audit import Verified
 from stct.correction.settings import CalibrationSettings
 from stct.noise_model.likelihood_tile import LabelCodes
 from stct.numeric.engine import Engine, Local
@@ -18,15 +19,19 @@ class Labels(NamedTuple):
     locked: NDArray[np.bool_]  # (n,)
     num_classes: int
     engine: Engine
+    verified: Verified | None = None  # rows of the whole problem
 
     def codes(self) -> LabelCodes:
         """Give them as the likelihood takes them."""
-        return LabelCodes(self.given, self.locked, self.num_classes, self.engine)
+        pairs = None if self.verified is None else self.verified.pairs(self.num_classes)
+        return LabelCodes(self.given, self.locked, self.num_classes, self.engine, pairs)
 
     def some(self, index: Ints) -> "Labels":
         """Labels of some rows, whose values are in this process."""
         here = Local(getattr(self.engine, "num_threads", None))
-        return Labels(self.given[index], self.locked[index], self.num_classes, here)
+        return self._replace(
+            given=self.given[index], locked=self.locked[index], engine=here
+        )
 
 
 def sample_rows(labels: Labels, size: int) -> Ints:

@@ -72,7 +72,13 @@ def correct_by_leave_one_out(
         weight = prior_weight(len(index), labels.num_classes, settings.calibration)
         noise = replace(noise, share=(1.0 - weight) * noise.share)
     found = final_posterior(
-        residual.logits, fitted.transition, labels, index, settings.residual, noise
+        residual.logits,
+        fitted.transition,
+        labels,
+        index,
+        settings.residual,
+        noise,
+        settings.audit,
     )
     weights, intercept = fitted.linear()
     model = SoftmaxModel(
@@ -94,7 +100,13 @@ def correct_probabilities(
     index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
     odds, T = calibrate(S[index], labels.some(index), settings.calibration)
     found = final_posterior(
-        odds.logits(S), T, labels, index, settings.residual, settings.noise
+        odds.logits(S),
+        T,
+        labels,
+        index,
+        settings.residual,
+        settings.noise,
+        settings.audit,
     )
     return as_correction(found, None, 1, ())
 
@@ -113,4 +125,5 @@ def as_correction(
         "max_rounds",
         notes,
         found.confusion,
+        found.audit,
     )

@@ -8,6 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stct.correction.audit import (
+    AuditCalibration,
+    AuditedPosterior,
+    audit_posterior,
+)
 from stct.correction.given_labels import Labels
 from stct.correction.instance_noise import (
     ambiguity_share,
@@ -18,7 +23,12 @@ from stct.correction.instance_noise import (
     sharpened,
 )
 from stct.correction.scores import take
-from stct.correction.settings import NoiseSettings, ResidualSettings
+from stct.correction.settings import (
+    DEFAULT,
+    AuditSettings,
+    NoiseSettings,
+    ResidualSettings,
+)
 from stct.noise_model.likelihood import ScaledLogits
 from stct.noise_model.priors import SharpnessPrior
 from stct.numeric.engine import RowValues
@@ -34,6 +44,7 @@ class Posterior(NamedTuple):
     transition: Floats  # (C, C), on the average of a class's rows
     sharpness: float  # of the logits
     confusion: float  # share of the rows whose class the features do not know
+    audit: AuditedPosterior | None = None
 
 
 class NoiseModel(NamedTuple):
@@ -71,6 +82,7 @@ def final_posterior(
     index: Ints,
     residual: ResidualSettings,
     noise: NoiseSettings,
+    audit: AuditSettings = DEFAULT.audit,
 ) -> Posterior:
     """Sharpen the logits, estimate the ambiguity share, and apply Bayes' rule to all.
 
@@ -92,11 +104,20 @@ def final_posterior(
         ambiguous_rows(T, m, noise),
         probability_of_errors(P, noise),
     )
+    audited = None
+    calibration = AuditCalibration()
+    if labels.verified is not None:
+        seen = model.posterior(
+            take(engine, logits, labels.verified.rows), labels.verified.given
+        )
+        audited = audit_posterior(seen, labels.verified, audit)
+        calibration = audited.calibration
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
 
     def decide(rows: slice) -> Floats:
         label, fixed = given[rows], locked[rows]
         Q = model.posterior(np.asarray(logits[rows], np.float32), label)
+        Q = calibration.apply(Q, label)
         Q[fixed] = one_hot(label[fixed], C)
         return Q if C <= MANY else keep_top(Q, label)
 
@@ -104,4 +125,5 @@ def final_posterior(
     if C > MANY:
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
     confusion = 1.0 - float(P.max(axis=1).mean())
-    return Posterior(Q, model.average_transition(K), model.features, confusion)
+    T = model.average_transition(K)
+    return Posterior(Q, T, model.features, confusion, audited)

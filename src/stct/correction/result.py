@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.correction.audit import AuditedPosterior
 from stct.numeric.models import ConstantModel, Model, ReorderedModel
 from stct.numeric.tiles import TILE
 from stct.numeric.top_classes import MANY, TOP, TopClasses, keep_top
@@ -25,6 +26,7 @@ class Correction(NamedTuple):
     stop: str  # why it ended, see `LabelCorrector.termination_condition_`
     notes: tuple[str, ...] = ()  # what a person should know of how it was found
     confusion: float | None = None  # share of rows that the features do not know
+    audit: AuditedPosterior | None = None  # of the verified rows, in their order
 
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c; the posterior is moved."""
@@ -36,11 +38,15 @@ class Correction(NamedTuple):
         else:
             for start in range(0, len(Q), TILE):  # no second copy of n x C
                 Q[start : start + TILE] = Q[start : start + TILE, order]
+        audit = self.audit
+        if audit is not None:
+            audit = audit._replace(probabilities=audit.probabilities[:, order])
         return self._replace(
             posterior=Q,
             transition=self.transition[np.ix_(order, order)],
             learnable=self.learnable[order],
             model=model,
+            audit=audit,
         )
 
 

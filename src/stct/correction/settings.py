@@ -100,6 +100,17 @@ class NoiseSettings:
 
 
 @dataclass(frozen=True)
+class AuditSettings:
+    """Sharpness and threshold of the posterior, from verified rows (stage 8)."""
+
+    sharpness_precision: float = 1.0  # of the prior of its logarithm; convention
+    threshold_precision: float = 1 / 16  # of the prior, in log-odds; convention
+    nearness: float = 3.0  # log-odds from the decision of rows that count; fitted
+    evidence: float = 9.0  # squared standard errors that move x by half; fitted
+    folds: int = 10  # to judge each verified row by the others; convention
+
+
+@dataclass(frozen=True)
 class IntervalSettings:
     """Intervals of the estimated share of right labels (stage 9)."""
 
@@ -118,6 +129,7 @@ class Settings:
     refit: RefitSettings = field(default_factory=RefitSettings)
     residual: ResidualSettings = field(default_factory=ResidualSettings)
     noise: NoiseSettings = field(default_factory=NoiseSettings)
+    audit: AuditSettings = field(default_factory=AuditSettings)
     interval: IntervalSettings = field(default_factory=IntervalSettings)
 
 

@@ -28,9 +28,12 @@ class LabelCodes:
         locked: NDArray[np.bool_],
         num_classes: int,
         engine: Engine,
+        pairs: Floats | None = None,
     ) -> None:
         code = np.where(given < 0, num_classes, given + locked * (num_classes + 1))
         self.codes: Any = engine.keep(code.astype(np.int32))
+        # Rows of which both classes are known, clean and given, (C, C).
+        self.pairs = np.zeros((num_classes, num_classes)) if pairs is None else pairs
         self.num_rows = len(given)
         self.num_classes = num_classes
         free = given[(given >= 0) & ~locked]
