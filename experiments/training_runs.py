@@ -38,7 +38,7 @@ class Wanted:
 
     def config(self) -> Any:
         """Give all settings that follow; the preset may be another one tomorrow."""
-        from stct.train.config import override
+        from stct.train.config_text import override
         from stct.train.presets import preset
 
         return override(preset(self.preset), self.settings)

@@ -2,11 +2,15 @@
 
 import csv
 import os
+import signal
 import sys
 
 import pytest
 
 os.environ["HF_HUB_OFFLINE"] = "1"
+# A script that starts the tests in its background ignores Ctrl-C, and so would every
+# process that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def batch_of(data, settings=CONFIG.srl, change=CONFIG.augment):
     images, given = data
     state, pixels = start(images, CONFIG, FABRIC)
     state.labels, state.clean = given, np.arange(240) < 100
-    rows = srl.Rows.of(state)
+    rows = srl.Rows.of(state, "all")
     draws = generator_at(0, "srl", 1, 0)
     return state, srl.draw_batch(pixels, rows, settings, change, draws, FABRIC)
 
@@ -106,7 +106,7 @@ def test_gradients_flow_through_what_is_taught_and_not_through_targets(data):
             for name in ("labeled", "strong", "weak", "anchors")
         }
     )
-    srl.forward(state.module, seen, settings).total.backward()
+    srl.forward(state, seen, settings, FABRIC).total.backward()
     assert seen.labeled.grad.abs().sum() > 0
     assert seen.strong.grad.abs().sum() > 0
     assert seen.weak.grad is None
@@ -132,14 +132,14 @@ def test_weights_scale_their_loss(data):
     state.module.eval()
     weights = {"labeled_weight": 0.5, "unlabeled_weight": 3, "consistency_weight": 0.2}
     settings = replace(CONFIG.srl, confidence=0.0, **weights)
-    loss = srl.forward(state.module, batch, settings)
+    loss = srl.forward(state, batch, settings, FABRIC)
     expected = 0.5 * loss.labeled + 3 * loss.unlabeled + 0.2 * loss.consistency
     torch.testing.assert_close(loss.total, expected)
     assert min(loss.labeled, loss.unlabeled, loss.consistency) > 0
     # Also where nothing but labels is learnt from.
     alone = replace(settings, unlabeled_weight=0.0, consistency_weight=0.0)
     _, batch = batch_of(data, settings=alone)
-    loss = srl.forward(state.module, batch, alone)
+    loss = srl.forward(state, batch, alone, FABRIC)
     torch.testing.assert_close(loss.total, 0.5 * loss.labeled)
 
 
@@ -148,7 +148,9 @@ def test_weights_decay_and_biases_and_norms_do_not():
         torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.Linear(2, 2)
     )
     network[2].weight.requires_grad_(False)
-    optimizer = State(network, network).sgd(0.1, 0.9, 5e-4, FABRIC)
+    optimizer = State(network, network).optimizer_for(
+        "sgd", FABRIC, rate=0.1, momentum=0.9, weight_decay=5e-4
+    )
     decayed, free = optimizer.param_groups
     assert [p.shape for p in decayed["params"]] == [network[0].weight.shape]
     assert decayed["weight_decay"] == 5e-4

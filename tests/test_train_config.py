@@ -5,7 +5,9 @@ from dataclasses import asdict
 
 import pytest
 
-from stct.train.config import from_dict, override, settings
+from stct.train.checkpoint import settings_hash
+from stct.train.config import Config
+from stct.train.config_text import from_dict, override, settings
 from stct.train.presets import PRESETS, preset
 
 
@@ -103,3 +105,17 @@ def test_settings_of_another_version_are_refused():
     values["srl"]["new_one"] = 3
     with pytest.raises(ValueError, match="new_one"):
         from_dict(values)
+
+
+def test_a_run_of_an_older_version_goes_on_as_it_began():
+    """Its settings lack what came later, and its checkpoint knows them by a hash."""
+    config = override(Config(), ["srl.unlabeled=unselected"])
+    written = asdict(config)
+    for name in ("unlabeled", "threshold", "optimizer", "layer_decay"):
+        del written["srl"][name]
+    del written["precision"]
+    old = from_dict(written)
+    assert old == config  # D_U as it was
+    digest = settings_hash(old, 3)
+    assert digest == "1689f359945baf09942fd4e1dd137b4bf497afedd035f1e5f1d8ca17c57fbb20"
+    assert settings_hash(Config(), 3) != digest

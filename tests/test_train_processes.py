@@ -51,6 +51,15 @@ def test_batches_that_do_not_divide_evenly(data, tmp_path):
     assert metrics(tmp_path / "three")[-1]["phase"] == "round"
 
 
+def test_an_error_ends_all_processes_in_good_order(data, tmp_path):
+    wild = ["--set", "pretrain.learning_rate=1e30", "--quiet"]
+    command = ["-m", "stct", "train", data / "train.npz", *FAST, *wild]
+    result = torchrun(2, *command, "-o", tmp_path / "wild")
+    assert result.returncode != 0
+    assert "stct: error: the loss is not a number at step" in result.stderr
+    assert "terminate called" not in result.stderr
+
+
 class Process:
     def __init__(self, world_size):
         self.world_size = world_size

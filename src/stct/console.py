@@ -117,7 +117,7 @@ def _training_line(now: Any) -> str:
     if now.step is not None:
         name = "SimCLR" if now.step.phase == "pretrain" else f"round {now.step.round}"
         parts.append(f"{name} {now.step.step}/{now.step.num_steps}")
-        parts += [f"{key} {value:.3f}" for key, value in now.step.losses.items()]
+        parts += [f"{key} {value:.3f}" for key, value in now.losses.items()]
     parts.append(f"{now.rate:.0f} images/s")
     if now.noisy_accuracy is not None:
         parts.append(f"noisy validation {now.noisy_accuracy:.1%}")
@@ -134,9 +134,12 @@ def show_training(summary: Mapping[str, Any], folder: Path) -> None:
     last = training["rounds"][-1]
     facts = {
         "rounds": f"{len(training['rounds'])}, preset {training['preset']}",
-        "noisy validation accuracy": f"{last['noisy_validation_accuracy']:.1%} (on "
-        "given labels that training never saw)",
     }
+    if last["noisy_validation_accuracy"] is not None:
+        facts["noisy validation accuracy"] = (
+            f"{last['noisy_validation_accuracy']:.1%} (on given labels that training "
+            "never saw)"
+        )
     if training["test_accuracy"] is not None:
         facts["test accuracy"] = f"{training['test_accuracy']:.1%}"
     if "actions" in summary:

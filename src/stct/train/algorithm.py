@@ -32,7 +32,8 @@ class Round(NamedTuple):
     number: int
     labels: NDArray[np.intp]  # (n,) corrected, what SRL was taught from
     clean: NDArray[np.bool_]  # (n,) those it was taught
-    noisy_accuracy: float  # of the classifier, on given labels it never saw
+    num_unlabeled: int  # rows of D_U
+    noisy_accuracy: float | None  # of the classifier, on given labels it never saw
 
 
 def rounds(
@@ -71,7 +72,8 @@ def rounds(
             state.round,
             state.labels,
             state.clean,
-            float(np.mean(P.argmax(axis=1) == given[hidden])) if len(hidden) else 0.0,
+            len(srl.Rows.of(state, config.srl.unlabeled).unlabeled),
+            float(np.mean(P.argmax(axis=1) == given[hidden])) if len(hidden) else None,
         )
         state.enter("srl", state.round + 1)
     state.phase = "done"

@@ -4,16 +4,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from stct.train import optimizers
 from stct.train.config import Config
+from stct.train.config_text import as_first_written
 from stct.train.files import read_tensors
 from stct.train.state import State
+from stct.train.threshold import Threshold
 
 CHECKPOINT = "checkpoint.safetensors"
 # Arrays of a State, and their names in the file.
@@ -27,7 +29,7 @@ _ARRAYS = {
 
 def settings_hash(config: Config, seed: int) -> str:
     """Tell whether a checkpoint was made with these settings."""
-    text = json.dumps([asdict(config), seed], sort_keys=True)
+    text = json.dumps([as_first_written(config), seed], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -66,9 +68,9 @@ def _tensors(state: State) -> dict[str, Tensor]:
     if state.frozen is not None:
         tensors |= {f"frozen.{k}": v for k, v in state.frozen.state_dict().items()}
     if state.optimizer is not None:
-        for i, memory in state.optimizer.state_dict()["state"].items():
-            if memory["momentum_buffer"] is not None:
-                tensors[f"momentum.{i}"] = memory["momentum_buffer"]
+        tensors |= optimizers.memory(state.optimizer)
+    if state.threshold is not None:
+        tensors["threshold"] = state.threshold.values
     for field, name in _ARRAYS.items():
         if getattr(state, field) is not None:
             tensors[name] = torch.from_numpy(getattr(state, field))
@@ -83,7 +85,9 @@ def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) ->
         state.frozen.load_state_dict(frozen)
     state.phase = place["phase"]
     state.round, state.step = int(place["round"]), int(place["step"])
-    state.momentum = {int(i): t for i, t in _part(tensors, "momentum.").items()}
+    state.memory = optimizers.only_memory(tensors)
+    if "threshold" in tensors:
+        state.threshold = Threshold(tensors["threshold"])
     for field, name in _ARRAYS.items():
         setattr(state, field, tensors[name].numpy() if name in tensors else None)
 

@@ -1,18 +1,22 @@
-"""Every setting of training, with the paper's symbol and value; overrides.
+"""Every setting of training, with the paper's symbol and value.
 
 Values that the paper does not give are marked "ours" and argued in ``docs/paper.md``.
-A variant is a value: ``override(config, ["correct.enabled=false"])`` is the method
-without NMC.
+A variant is a value: ``correct.enabled=false`` is the method without NMC.
 """
 
-import difflib
-import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any, get_type_hints
+from dataclasses import dataclass, field
+from typing import Any
 
 _MOST = 1e30  # of rates: far more would not fit into the network's 32-bit numbers
+
+
+def _later(default: Any, *, before: Any) -> Any:
+    """Declare a setting that runs of an older version lack.
+
+    ``before`` is what those runs did; they are resumed with it.
+    """
+    return field(default=default, metadata={"before": before})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +91,7 @@ class Correct:
     coverage: float = 0.9999  # beta
 
     def __post_init__(self) -> None:
-        if self.method not in ("loo", "split", "paper"):
-            raise ValueError(
-                f"correct.method must be loo, split or paper, got {self.method!r}"
-            )
+        _one_of(self, "method", "loo", "split", "paper")
         _inside(0.0, 1.0, self, "val_ratio", "coverage")
         _positive(self, "step_size", "agreement")
         _between(0.0, 1.0, self, "agreement")
@@ -131,8 +132,20 @@ class SRL:
     labeled_weight: float = 1.0  # 0 leaves the loss out
     unlabeled_weight: float = 1.0
     consistency_weight: float = 1.0
+    # D_U: "all" rows without their labels (FixMatch), or as printed the rows that
+    # Eq. (10) left "unselected", and all once every row is selected.
+    unlabeled: str = _later("all", before="unselected")
+    # "adaptive": lambda follows the mean confidence and that of each class (FreeMatch).
+    threshold: str = _later("fixed", before="fixed")
+    optimizer: str = _later("sgd", before="sgd")  # "adamw" for pre-trained encoders
+    layer_decay: float = _later(1.0, before=1.0)  # of the rate, per layer downwards
 
     def __post_init__(self) -> None:
+        _one_of(self, "unlabeled", "all", "unselected")
+        _one_of(self, "threshold", "fixed", "adaptive")
+        _one_of(self, "optimizer", "sgd", "adamw")
+        _between(0.0, 1.0, self, "layer_decay")
+        _positive(self, "layer_decay")
         _at_least(1, self, "steps", "batch_size", "unlabeled_batch_size")
         _at_least(2, self, "num_anchors")
         _between(0.0, _MOST, self, "learning_rate", "weight_decay")
@@ -147,7 +160,10 @@ class Config:
 
     num_rounds: int = 10  # max_epoch of Algorithm 1, ours
     noisy_validation: float = 0.05  # rows whose labels SRL never sees, for watching
-    image_size: int = 0  # side that images of a folder get; 0: as they are
+    # Side that images of a folder get; 0: as they are, and 224 for photos.
+    image_size: int = 0
+    # Of the passes: "fp32", "bf16", or "auto": bf16 on a GPU that has it.
+    precision: str = _later("auto", before="auto")
     encoder: Encoder = field(default_factory=Encoder)
     augment: Augment = field(default_factory=Augment)
     pretrain: Pretrain = field(default_factory=Pretrain)
@@ -158,78 +174,8 @@ class Config:
     def __post_init__(self) -> None:
         _at_least(1, self, "num_rounds")
         _at_least(0, self, "image_size")
+        _one_of(self, "precision", "auto", "fp32", "bf16")
         _between(0.0, 0.5, self, "noisy_validation")
-
-
-def override(config: Config, assignments: Sequence[str]) -> Config:
-    """Change settings by texts such as ``srl.steps=500``."""
-    for text in assignments:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise ValueError(
-                f"--set {text}: write it as name=value, e.g. srl.steps=500"
-            )
-        config = _set(config, name.strip().split("."), value.strip(), text)
-    return config
-
-
-def _set(part: Any, path: Sequence[str], value: str, text: str) -> Any:
-    hints = get_type_hints(type(part))
-    name, *rest = path
-    if name not in hints or bool(rest) != is_dataclass(hints[name]):
-        known = settings(Config())
-        near = difflib.get_close_matches(text.partition("=")[0], known, n=3, cutoff=0.4)
-        hint = "near names: " + ", ".join(near) if near else "all: " + ", ".join(known)
-        raise ValueError(f"--set {text}: there is no such setting; {hint}")
-    if rest:
-        return replace(part, **{name: _set(getattr(part, name), rest, value, text)})
-    return replace(part, **{name: _parse(value, hints[name], text)})
-
-
-def _parse(value: str, kind: type, text: str) -> Any:
-    if kind is str:
-        return value
-    try:
-        parsed = json.loads(value.lower())
-    except ValueError:
-        parsed = None
-    fits = isinstance(parsed, kind) and (kind is bool or not isinstance(parsed, bool))
-    if kind is float and isinstance(parsed, int) and not isinstance(parsed, bool):
-        return float(parsed)
-    if not fits:
-        words = {bool: "true or false", int: "a whole number", float: "a number"}
-        raise ValueError(f"--set {text}: must be {words[kind]}")
-    return parsed
-
-
-def settings(config: Config) -> dict[str, Any]:
-    """Give every setting by its dotted name."""
-    flat: dict[str, Any] = {}
-    for name, value in asdict(config).items():
-        if isinstance(value, dict):
-            flat |= {f"{name}.{inner}": v for inner, v in value.items()}
-        else:
-            flat[name] = value
-    return flat
-
-
-def from_dict(values: Mapping[str, Any]) -> Config:
-    """Rebuild what ``dataclasses.asdict`` took apart; unknown names are an error."""
-    return _build(Config, values)  # type: ignore[no-any-return]
-
-
-def _build(kind: Any, values: Mapping[str, Any]) -> Any:
-    hints = get_type_hints(kind)
-    names = {f.name for f in fields(kind)}
-    if not isinstance(values, Mapping) or set(values) != names:
-        odd = sorted(set(values) ^ names) if isinstance(values, Mapping) else [values]
-        raise ValueError(f"settings of another version: {odd[0]!r} does not fit")
-    return kind(
-        **{
-            name: _build(hints[name], value) if is_dataclass(hints[name]) else value
-            for name, value in values.items()
-        }
-    )
 
 
 def _at_least(low: float, part: Any, *names: str) -> None:
@@ -254,6 +200,11 @@ def _positive(part: Any, *names: str) -> None:
     for name in names:
         if not 0 < getattr(part, name) < math.inf:
             _refuse(part, name, "above 0, and finite")
+
+
+def _one_of(part: Any, name: str, *allowed: str) -> None:
+    if getattr(part, name) not in allowed:
+        _refuse(part, name, f"{', '.join(allowed[:-1])} or {allowed[-1]}")
 
 
 def _refuse(part: Any, name: str, allowed: str) -> None:

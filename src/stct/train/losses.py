@@ -19,6 +19,7 @@ class SRLLoss(NamedTuple):
     labeled: Tensor
     unlabeled: Tensor
     consistency: Tensor
+    confident: Tensor  # share of the weak views whose confidence passes
 
 
 def srl_loss(
@@ -29,23 +30,26 @@ def srl_loss(
     weak_similarity: Tensor,
     strong_similarity: Tensor,
     settings: SRL,
+    thresholds: Tensor | None = None,
 ) -> SRLLoss:
-    """Eq. (15): L_SRL = L_L + L_U + L_Con."""
+    """Eq. (15): L_SRL = L_L + L_U + L_Con; ``thresholds`` (C,) replace lambda."""
+    confidence = settings.confidence if thresholds is None else thresholds
     l_labeled = labeled(labeled_logits, labels)
-    l_unlabeled = unlabeled(weak_logits, strong_logits, settings.confidence)
+    l_unlabeled = unlabeled(weak_logits, strong_logits, confidence)
     l_consistency = consistency(weak_similarity, strong_similarity)
     total = (
         settings.labeled_weight * l_labeled
         + settings.unlabeled_weight * l_unlabeled
         + settings.consistency_weight * l_consistency
     )
-    return SRLLoss(total, l_labeled, l_unlabeled, l_consistency)
+    sure = confident(weak_logits.detach().softmax(dim=1), confidence)
+    return SRLLoss(total, l_labeled, l_unlabeled, l_consistency, sure.float().mean())
 
 
 def labeled_only(logits: Tensor, labels: Tensor, settings: SRL) -> SRLLoss:
     """Eq. (15) where there is nothing but L_L."""
     loss, none = labeled(logits, labels), logits.new_zeros(())
-    return SRLLoss(settings.labeled_weight * loss, loss, none, none)
+    return SRLLoss(settings.labeled_weight * loss, loss, none, none, none)
 
 
 def labeled(logits: Tensor, labels: Tensor) -> Tensor:
@@ -56,16 +60,27 @@ def labeled(logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(logits, labels)
 
 
-def unlabeled(weak_logits: Tensor, strong_logits: Tensor, confidence: float) -> Tensor:
+def unlabeled(
+    weak_logits: Tensor, strong_logits: Tensor, confidence: float | Tensor
+) -> Tensor:
     """Eq. (12): cross-entropy of the strong view against the sure weak one.
 
-    Both (b, C). The weak prediction is a target: no gradient flows into it. The mean
-    is over all b samples, so few sure ones weigh little.
+    Both (b, C); ``confidence`` is lambda, or one for each class (C,). The
+    weak prediction is a target: no gradient flows into it. The mean is over all b
+    samples, so few sure ones weigh little.
     """
     target = weak_logits.detach().softmax(dim=1)
-    sure = target.max(dim=1).values > confidence  # (b,)
+    sure = confident(target, confidence)  # (b,)
     losses = F.cross_entropy(strong_logits, target, reduction="none")
     return (losses * sure).mean()
+
+
+def confident(p: Tensor, confidence: float | Tensor) -> Tensor:
+    """Say which rows of p (b, C) pass lambda, that of their class if it is (C,)."""
+    largest = p.max(dim=1)
+    if isinstance(confidence, Tensor):
+        return largest.values > confidence[largest.indices]
+    return largest.values > confidence
 
 
 def instance_similarity(z: Tensor, anchors: Tensor, temperature: float) -> Tensor:

@@ -11,15 +11,15 @@ from torch import Tensor
 from stct.train import augment, losses
 from stct.train.config import Config, Pretrain
 from stct.train.images import Images
+from stct.train.meter import Meter
+from stct.train.optimizers import set_rate
 from stct.train.state import (
     State,
     Step,
     Watch,
-    check_loss,
     generator_at,
     own_slice,
     seeded_at,
-    set_rate,
     shared_batch,
 )
 
@@ -38,11 +38,17 @@ def simclr(
     per_step = batch_size(settings, len(images), fabric)
     per_epoch = len(images) // per_step
     num_steps = settings.epochs * per_epoch
-    optimizer = state.sgd(
-        settings.learning_rate, settings.momentum, settings.weight_decay, fabric
+    optimizer = state.optimizer_for(
+        "sgd",
+        fabric,
+        rate=settings.learning_rate,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
     )
     mine = own_slice(fabric, per_step)
     view_size = _view_size(images, settings)
+    state.share_gradients(fabric, images.chw, classify=False, project=True)
+    meter = Meter("pretrain", 0, fabric.device)
     state.module.train()
     while state.step < num_steps:
         epoch, place = divmod(state.step, per_epoch)
@@ -67,10 +73,9 @@ def simclr(
         fabric.backward(loss)
         optimizer.step()
 
-        parts = {"contrast": loss.item()}
-        check_loss(parts, state)
+        read = meter.note({"contrast": loss}, state.step + 1, num_steps)
         state.step += 1
-        watch(Step("pretrain", 0, state.step, num_steps, 2 * per_step, parts))
+        watch(Step("pretrain", 0, state.step, num_steps, 2 * per_step, read))
 
 
 def batch_size(settings: Pretrain, n: int, fabric: Fabric) -> int:

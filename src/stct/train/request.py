@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from stct.data.columns import as_targets
 from stct.data.images import ImageSet, LazyImages, read_images
 from stct.encoders.embedding import HUGGING_FACE
 from stct.labels import EncodedLabels
-from stct.train.config import Config, from_dict, override
+from stct.train.config import Config
+from stct.train.config_text import from_dict, override
 from stct.train.model_file import About, start_from
 from stct.train.presets import preset
 from stct.train.runs import CONFIG, Run
@@ -90,7 +91,12 @@ def read_request(folder: Path) -> Request:
     facts = json.loads(path.read_text(encoding="utf-8"))
     names = Request.__dataclass_fields__
     try:
-        values = {name: facts[name] for name in names}
+        # What an older version did not know has its default.
+        values = {
+            name: facts[name]
+            for name, about in names.items()
+            if name in facts or about.default is MISSING
+        }
         values["config"] = from_dict(values["config"])
         return Request(**values)
     except (KeyError, TypeError, ValueError) as error:

@@ -23,7 +23,7 @@ from stct.train.runs import Run
 from stct.train.training import Trained
 
 _LABELS = "labels.csv"
-_NOT_DRAWN = ("phase", "seconds", "labels_changed", "selected")
+_NOT_DRAWN = ("phase", "seconds", "labels_changed", "selected", "unlabeled")
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _write_report(
     title: str,
 ) -> None:
     metrics = [
-        {k: v for k, v in entry.items() if k not in _NOT_DRAWN}
+        {k: v for k, v in entry.items() if k not in _NOT_DRAWN and v is not None}
         | {"selected_share": entry["selected"] / len(data)}
         | run.read_losses(entry["round"])
         for entry in run.read_rounds()

@@ -136,7 +136,11 @@ class Run:
             e for e in self._metrics() if (e["phase"], e["round"]) == ("srl", number)
         ]
         names = [n for n in (steps or [{}])[0] if n not in _NO_LOSSES]
-        return {f"{n}_loss": sum(e[n] for e in steps) / len(steps) for n in names}
+        means = {n: sum(e[n] for e in steps) / len(steps) for n in names}
+        return {
+            "confident_share" if n == "confident" else f"{n}_loss": mean
+            for n, mean in means.items()
+        }
 
     def _metrics(self) -> list[dict[str, Any]]:
         lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
@@ -168,6 +172,11 @@ class Run:
         }
         # Made in memory and written by ourselves: a full disk is then an OSError.
         self._taken = as_bytes(state, notes)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is a checkpoint that `confirm` has not written yet."""
+        return self._taken is not None
 
     def confirm(self) -> None:
         """Replace the checkpoint by the one taken last: its weights were good.

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from lightning_fabric import Fabric
@@ -11,17 +11,18 @@ from torch import Tensor
 from stct.train import augment, losses
 from stct.train.config import SRL, Augment, Config
 from stct.train.images import Images
+from stct.train.meter import Meter
+from stct.train.optimizers import set_rate
 from stct.train.state import (
     State,
     Step,
     Watch,
-    check_loss,
     generator_at,
     own_slice,
     seeded_at,
-    set_rate,
     shared_batch,
 )
+from stct.train.threshold import Threshold
 
 
 def train(
@@ -35,30 +36,43 @@ def train(
 ) -> None:
     """Train encoder and heads for one round, on ``state.labels`` where ``clean``."""
     settings = what_to_learn(config.srl, fabric)
-    optimizer = state.sgd(
-        settings.learning_rate, settings.momentum, settings.weight_decay, fabric
+    optimizer = state.optimizer_for(
+        settings.optimizer,
+        fabric,
+        rate=settings.learning_rate,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
+        layer_decay=settings.layer_decay,
     )
-    rows = Rows.of(state)
+    if settings.threshold == "adaptive" and state.threshold is None:
+        classes = state.network.classifier.out_features
+        state.threshold = Threshold.start(classes, fabric.device)
+    rows = Rows.of(state, settings.unlabeled)
+    project = bool(settings.unlabeled_weight or settings.consistency_weight)
+    state.share_gradients(fabric, images.chw, classify=True, project=project)
+    meter = Meter("srl", state.round, fabric.device)
     state.module.train()
     while state.step < settings.steps:
         draws = generator_at(seed, "srl", state.round, state.step)
         batch = draw_batch(images, rows, settings, config.augment, draws, fabric)
         set_rate(optimizer, _rate(config, state))
         with seeded_at(fabric, seed, "srl", state.round, state.step):
-            loss = forward(state.module, batch, settings)
+            loss = forward(state, batch, settings, fabric)
         optimizer.zero_grad()
         fabric.backward(loss.total)
         optimizer.step()
 
-        parts = {name: part.item() for name, part in loss._asdict().items()}
-        check_loss(parts, state)
+        read = meter.note(loss._asdict(), state.step + 1, settings.steps)
         state.step += 1
         count = settings.batch_size + len(batch.strong) * fabric.world_size
-        watch(Step("srl", state.round, state.step, settings.steps, count, parts))
+        watch(Step("srl", state.round, state.step, settings.steps, count, read))
 
 
-def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
+def forward(
+    state: State, batch: "Batch", settings: SRL, fabric: Fabric
+) -> losses.SRLLoss:
     """One pass with gradients, one without for what is only a target, Eq. (15)."""
+    module = state.module
     b, u = len(batch.labeled), len(batch.weak)
     if u == 0:  # nothing to learn from unlabelled samples: plain cross-entropy
         logits = module(batch.labeled, classify=True).logits
@@ -67,6 +81,9 @@ def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
         target = module(
             torch.cat([batch.weak, batch.anchors]), classify=True, project=True
         )
+    thresholds = None
+    if state.threshold is not None:
+        thresholds = state.threshold.follow(target.logits[:u], fabric)
     output = module(
         torch.cat([batch.labeled, batch.strong]), classify=True, project=True
     )
@@ -82,6 +99,7 @@ def forward(module: Any, batch: "Batch", settings: SRL) -> losses.SRLLoss:
         ),
         strong_similarity=similar(output.projection[b:], anchors, settings.temperature),
         settings=settings,
+        thresholds=thresholds,
     )
 
 
@@ -93,15 +111,16 @@ class Rows(NamedTuple):
     labels: Tensor  # (n,), or distributions (n, C)
 
     @classmethod
-    def of(cls, state: State) -> "Rows":
-        """Split the rows of this round into D_L and D_U."""
+    def of(cls, state: State, unlabeled: str) -> "Rows":
+        """Give D_L, the selected rows, and D_U: "all", or the "unselected" ones."""
         assert state.labels is not None
         assert state.clean is not None
         clean = torch.from_numpy(state.clean)
         rest = (~clean).nonzero().flatten()
+        all_rows = unlabeled == "all" or not len(rest)
         return cls(
             clean.nonzero().flatten(),
-            rest if len(rest) else torch.arange(len(clean)),  # all selected: all again
+            torch.arange(len(clean)) if all_rows else rest,
             torch.from_numpy(state.labels if state.soft is None else state.soft),
         )
 

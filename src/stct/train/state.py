@@ -16,7 +16,10 @@ from lightning_fabric import Fabric
 from numpy.typing import NDArray
 from torch import Tensor
 
+from stct.train import optimizers
+from stct.train.meter import Read
 from stct.train.networks import Network
+from stct.train.threshold import Threshold
 
 
 @dataclass
@@ -29,44 +32,61 @@ class State:
     round: int = 0  # of Algorithm 1, from 1; 0 before the first
     step: int = 0  # steps done in this phase and round
     optimizer: torch.optim.Optimizer | None = None
-    momentum: dict[int, Tensor] = field(default_factory=dict)  # read for the optimizer
+    memory: dict[str, Tensor] = field(default_factory=dict)  # read for the optimizer
     labels: NDArray[np.intp] | None = None  # (n,) of this round, corrected
     soft: NDArray[np.float32] | None = None  # (n, C) their distributions, if used
     clean: NDArray[np.bool_] | None = None  # (n,) selected in this round
     transition: NDArray[np.floating] | None = None  # T (C, C) of the last correction
     frozen: Network | None = None  # without SRL: the network that NMC sees
+    threshold: Threshold | None = None  # of Eq. (12), where it is adaptive
+    resting: set[str] = field(default_factory=set)  # weights without a part in a phase
 
     def enter(self, phase: str, round_number: int) -> None:
         """Begin a phase; it brings its own optimizer."""
         self.phase, self.round, self.step = phase, round_number, 0
         self.optimizer = None
 
-    def sgd(
-        self, rate: float, momentum: float, weight_decay: float, fabric: Fabric
-    ) -> Any:
-        """Give this phase's optimizer, with what a checkpoint remembers of it.
-
-        SGD with Nesterov momentum; biases and norms are not decayed.
-        """
+    def optimizer_for(self, kind: str, fabric: Fabric, **settings: Any) -> Any:
+        """Give this phase's optimizer, with what a checkpoint remembers of it."""
         if self.optimizer is None:
-            weights = [p for p in self.network.parameters() if p.requires_grad]
-            groups: list[dict[str, Any]] = [
-                {"params": [p for p in weights if p.ndim > 1]},
-                {"params": [p for p in weights if p.ndim <= 1], "weight_decay": 0.0},
+            named = [
+                (name, weight)
+                for name, weight in self.network.named_parameters()
+                if weight.requires_grad or name in self.resting
             ]
-            self.optimizer = torch.optim.SGD(
-                groups,
-                lr=rate,
-                momentum=momentum,
-                weight_decay=weight_decay,
-                nesterov=momentum > 0.0,
-            )
-            everything = [p for group in groups for p in group["params"]]
-            for i, buffer in self.momentum.items():
-                memory = {"momentum_buffer": buffer.to(everything[i].device)}
-                self.optimizer.state[everything[i]] = memory
-            self.momentum = {}
+            self.optimizer = optimizers.make_optimizer(kind, named, **settings)
+            optimizers.remind(self.optimizer, self.memory)
+            self.memory = {}
         return fabric.setup_optimizers(self.optimizer)
+
+    def share_gradients(
+        self, fabric: Fabric, shape: tuple[int, ...], *, classify: bool, project: bool
+    ) -> None:
+        """Let several processes take the mean of the gradients of this phase.
+
+        They wait for the gradient of every weight, so weights that get none here, such
+        as a head that is not asked for, must not be waited for. Two images (c, h, w)
+        of zeros tell which these are.
+        """
+        if fabric.world_size == 1:
+            return
+        weights = dict(self.network.named_parameters())
+        for name in self.resting:
+            weights[name].requires_grad_(True)
+        self.network.eval()
+        out = self.network(
+            torch.zeros(2, *shape, device=fabric.device),
+            classify=classify,
+            project=project,
+        )
+        sum(part.sum() for part in out[1:] if part is not None).backward()
+        self.resting = {
+            name for name, p in weights.items() if p.requires_grad and p.grad is None
+        }
+        for name, weight in weights.items():
+            weight.grad = None
+            weight.requires_grad_(weight.requires_grad and name not in self.resting)
+        self.module = fabric.setup_module(self.network)
 
 
 class Step(NamedTuple):
@@ -77,7 +97,12 @@ class Step(NamedTuple):
     step: int  # from 1
     num_steps: int
     images: int  # that went forward and backward in this step
-    losses: dict[str, float]
+    read: Read  # waits for the device
+
+    @property
+    def losses(self) -> dict[str, float]:
+        """The losses of this step; raises where this or an earlier one was none."""
+        return self.read()
 
 
 Watch = Callable[[Step], None]
@@ -104,12 +129,6 @@ def _number_at(seed: int, *place: object) -> int:
     text = repr((seed, *place)).encode()
     number = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
     return number % 2**63
-
-
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Use this learning rate from now on."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
 
 
 def own_slice(fabric: Fabric, count: int) -> slice:
@@ -139,21 +158,3 @@ def share_buffers(network: Network, fabric: Fabric) -> None:
     if fabric.world_size > 1:
         for buffer in network.buffers():
             torch.distributed.broadcast(buffer, 0)
-
-
-def check_loss(losses: dict[str, float], state: State) -> None:
-    """Stop at a loss that is not a number; the checkpoint is from before it."""
-    if not all(np.isfinite(value) for value in losses.values()):
-        where = f"step {state.step + 1} of {state.phase}"
-        where += f", round {state.round}" if state.round else ""
-        keep = (
-            "; --init DIR (of this run, or what it began with) spares SimCLR"
-            if state.round
-            else ""
-        )
-        raise ValueError(
-            f"the loss is not a number at {where}: "
-            + ", ".join(f"{name} {value}" for name, value in losses.items())
-            + "; start a new run with a lower learning rate, e.g. --set "
-            f"{state.phase}.learning_rate=0.001{keep}"
-        )

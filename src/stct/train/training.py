@@ -4,6 +4,7 @@
 saves and goes on where a killed run stopped.
 """
 
+import atexit
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -55,10 +56,11 @@ def make_fabric() -> Fabric:
         accelerator="auto",
         devices=local,
         num_nodes=int(os.environ["WORLD_SIZE"]) // local,
-        strategy=DDPStrategy(find_unused_parameters=True, timeout=_PATIENCE),
+        strategy=DDPStrategy(timeout=_PATIENCE),
         precision=precision,
     )
     fabric.launch()
+    atexit.register(leave_processes)  # an error or a signal is a way out too
     return fabric
 
 

@@ -11,18 +11,18 @@ from stct.train.algorithm import Round
 from stct.train.checkpoint import settings_hash
 from stct.train.images import Images
 from stct.train.inference import predict
+from stct.train.meter import READ_EVERY
 from stct.train.model_file import PRETRAINED, About, save_model
 from stct.train.runs import Run
 from stct.train.state import State, Step
 from stct.train.task import Task
-
-_LOG_EVERY = 10  # steps
 
 
 class Progress(NamedTuple):
     """What a person wants to see while it runs."""
 
     step: Step | None
+    losses: dict[str, float]  # of the last step whose losses were read
     done: float  # share of all work, 0 to 1
     rate: float  # images per second, forward and backward
     seconds_left: float
@@ -55,6 +55,7 @@ class Watcher:
         self.started = self.saved = time.monotonic()
         self.begin = self.work.done(state)
         self.images_seen = 0
+        self.losses: dict[str, float] = {}
         self.noisy_accuracy: float | None = None
         self.test_accuracy: float | None = None
 
@@ -62,11 +63,15 @@ class Watcher:
         """Log, save and show a step whose loss was finite."""
         self.images_seen += step.images
         last = step.step == step.num_steps
+        log = step.step % READ_EVERY == 0 or last
+        if log or (self.run is not None and self.run.waiting):
+            self.losses = step.losses
         if self.run is not None:
-            self.run.confirm()
-            if step.step % _LOG_EVERY == 0 or last:
+            if self.run.waiting:  # the checkpoint's weights gave a good loss
+                self.run.confirm()
+            if log:
                 entry = {"phase": step.phase, "round": step.round, "step": step.step}
-                self.run.log({**entry, **step.losses, "seconds": self.seconds()})
+                self.run.log({**entry, **self.losses, "seconds": self.seconds()})
             if last and step.phase == "pretrain" and self.about is not None:
                 save_model(self.run.folder / PRETRAINED, self.state.network, self.about)
             if time.monotonic() - self.saved >= self.save_every:
@@ -83,6 +88,7 @@ class Watcher:
             "noisy_validation_accuracy": finished.noisy_accuracy,
             "labels_changed": int(np.sum(finished.labels != task.given)),
             "selected": int(finished.clean.sum()),
+            "unlabeled": finished.num_unlabeled,
         }
         if task.test is not None:
             test_images, truth = task.test
@@ -114,6 +120,7 @@ class Watcher:
         self.show(
             Progress(
                 step,
+                self.losses,
                 done,
                 self.images_seen / max(elapsed, 1e-9),
                 elapsed * (1.0 - done) / fresh,
