@@ -62,3 +62,39 @@ def _make(kind):
         return transformers.ResNetModel(config)
     assert kind == "bert"
     return transformers.BertModel(transformers.BertConfig(**_SMALL, vocab_size=20))
+
+
+def save_text_model(folder, *, pooling="mean_tokens", normalise=True, most_tokens=8):
+    """Save a bert with a tokenizer of words, as sentence-transformers lays it out."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "card", "lost", "pin", "new", "the"]
+    places = {word: i for i, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(places, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", model_max_length=512
+    )
+    fast.save_pretrained(folder)
+    model = save_model(folder, "bert").eval()
+    modules = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
+    paths = ["", "1_Pooling", "2_Normalize"]
+    _write_json(
+        folder / "modules.json",
+        [
+            {"idx": i, "name": str(i), "path": path, "type": f"some.module.{kind}"}
+            for i, (kind, path) in enumerate(zip(modules, paths, strict=False))
+        ],
+    )
+    kinds = ("cls_token", "mean_tokens", "max_tokens", "weightedmean_tokens")
+    (folder / "1_Pooling").mkdir()
+    settings = {f"pooling_mode_{kind}": kind == pooling for kind in kinds}
+    _write_json(folder / "1_Pooling" / "config.json", settings)
+    sizes = {"max_seq_length": most_tokens, "do_lower_case": False}
+    _write_json(folder / "sentence_bert_config.json", sizes)
+    return model, fast
+
+
+def _write_json(path, content):
+    path.write_text(json.dumps(content))

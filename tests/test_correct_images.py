@@ -127,7 +127,7 @@ def test_npz_with_numbers_for_labels(tmp_path):
         (["photos"], ["photos: a folder of images needs --encoder"]),
         (["photos", "--no-cache"], ["--no-cache", "need --encoder"]),
         (["photos", "--encoder", "vgg"], ["'vgg'", "efficientnet-lite0", "hf:"]),
-        (["photos", "--encoder", "vgg", "--embeddings", "x.npy"], ["not both"]),
+        (["photos", "--encoder", "vgg", "--embeddings", "x.npy"], ["one of them"]),
         (["x", "--encoder", "efficientnet-lite0"], ["x: there is no such file"]),
     ],
 )

@@ -19,7 +19,7 @@ LAYERS = [
     {"planning"},
     {"data"},
     {"bench", "encoders", "report"},
-    {"export", "demo"},
+    {"export", "demo", "features"},
     {"train"},
     {"cli"},
     {"__main__"},

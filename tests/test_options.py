@@ -20,6 +20,7 @@ OPTIONS = {
         "TABLE",
         "--embeddings",
         "--embeddings-column",
+        "--text-column",
         "--encoder",
         "--skip-bad",
         "--cache-dir",

@@ -14,6 +14,7 @@ def correct(
     table: options.TableOrImages,
     embeddings: shared.EmbeddingsFile = None,
     embeddings_column: shared.EmbeddingsColumn = None,
+    text_column: options.TextColumn = None,
     encoder: options.EncoderName = None,
     skip_bad: shared.SkipBad = False,
     cache_dir: options.CacheFolder = None,
@@ -46,6 +47,8 @@ def correct(
 
     stct correct photos/ --encoder efficientnet-lite0
 
+    stct correct support.csv --text-column text
+
     [bold]DIR gets the labels first, whole or not at all, then the report[/bold]
 
     report.html: open it in a browser to look, review, and export your decisions.
@@ -61,6 +64,8 @@ def correct(
     summary.json: everything estimated, all settings, versions and seconds.
 
     review.npz: what 'stct report DIR' needs to make report.html again.
+
+    features.npz: how columns became numbers, where --text-column did.
     """
     start = time.perf_counter()  # imports take their time too
     from stct.console import progress, show_summary
@@ -77,15 +82,21 @@ def correct(
         raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
+    from_file = embeddings or embeddings_column or pred_probs
+    if from_file and (encoder or text_column):
+        raise ValueError(
+            "give embeddings, --pred-probs, or --encoder and --text-column: one of them"
+        )
+    if (cache_dir is not None or no_cache) and encoder is None:
+        raise ValueError("--cache-dir and --no-cache need --encoder")
+    if skip_bad and not (encoder or text_column):
+        raise ValueError("--skip-bad needs --encoder or --text-column")
     embedded = None
-    if encoder is not None:
-        if embeddings is not None or embeddings_column is not None:
-            raise ValueError("give --encoder or embeddings, not both")
-        from stct.encoders.inputs import embed_source
-
-        embedded = embed_source(
+    if encoder is not None or text_column is not None:
+        embedded = _embed(
             table,
-            _load_encoder(encoder),
+            encoder,
+            text_column,
             label_column=label_column,
             image_column=image_column,
             id_column=id_column,
@@ -94,8 +105,6 @@ def correct(
             use_cache=not no_cache,
             quiet=silent,
         )
-    elif skip_bad or cache_dir is not None or no_cache:
-        raise ValueError("--skip-bad, --cache-dir and --no-cache need --encoder")
     elif table.is_dir():
         raise ValueError(f"{table}: a folder of images needs --encoder NAME")
     with progress(f"Reading {table}", quiet=silent):
@@ -161,6 +170,35 @@ def _engine(name: options.EngineName, ray_address: str | None) -> Any:
     engine = RayEngine(ray_address)
     engine.start()
     return engine
+
+
+def _embed(
+    table: Path,
+    encoder_name: str | None,
+    text_column: str | None,
+    *,
+    label_column: str,
+    **more: Any,
+) -> Any:
+    """Embed images, or a column of text: the encoder tells which."""
+    from stct.encoders import TextEncoder
+
+    name = None if encoder_name == "tfidf" else encoder_name
+    encoder = None if name is None else _load_encoder(name)
+    if encoder is None or isinstance(encoder, TextEncoder):
+        if text_column is None:
+            raise ValueError(f"--encoder {encoder_name} needs --text-column NAME")
+        from stct.features.inputs import embed_column
+
+        return embed_column(table, encoder, text_column=text_column, **more)
+    if text_column is not None:
+        raise ValueError(
+            f"encoder {encoder_name} is a model of images; for --text-column take "
+            "tfidf, minilm, or hf: with a model of text"
+        )
+    from stct.encoders.inputs import embed_source
+
+    return embed_source(table, encoder, label_column=label_column, **more)
 
 
 def _load_encoder(name: str) -> Any:

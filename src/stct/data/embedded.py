@@ -1,4 +1,4 @@
-"""Images that went through an encoder, as a table with an embedding of every row."""
+"""Images or columns that were made embeddings: a table and one for every row."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +13,19 @@ from stct.data.tables import Table
 
 
 @dataclass(frozen=True)
-class EmbeddedImages:
+class Embedded:
     """What `read_inputs` takes in place of a table and a file of embeddings."""
 
-    table: Table  # without the rows of skipped images
+    table: Table  # without the rows of skipped images or texts
     row_numbers: list[int] | None  # in the source, where the table has no ids
     embeddings: NDArray[np.float32]  # (n, d)
     files: dict[str, Path]
-    about: dict[str, Any]  # for the summary
+    about: dict[str, Any]  # for the summary: of images, or of columns by a recipe
     notes: list[str]
     pixels: NDArray[np.uint8] | None  # where the images are not files
     image_folder: Path | None  # where they are: what their paths are relative to
     image_column: str | None
+    recipe: dict[str, NDArray[Any]] | None = None  # how a table's columns became them
 
 
 def embedded_images(
@@ -35,7 +36,7 @@ def embedded_images(
     *,
     label_column: str,
     image_column: str | None,
-) -> EmbeddedImages:
+) -> Embedded:
     """Give an image set with its embeddings the form of a table.
 
     A source that is not a table becomes a csv table of ids and labels.
@@ -52,7 +53,7 @@ def embedded_images(
             f"images that could not be read and were left out: {len(images.skipped)}, "
             f"the first {images.skipped[0]}"
         )
-    return EmbeddedImages(
+    return Embedded(
         table,
         numbers,
         embeddings,

@@ -20,7 +20,7 @@ from stct.data.columns import (
     read_locks,
 )
 from stct.data.decisions import Decisions, read_decisions
-from stct.data.embedded import EmbeddedImages
+from stct.data.embedded import Embedded
 from stct.data.embeddings import NO_EMBEDDINGS, load_embeddings
 from stct.data.tables import Table, read_table
 
@@ -43,6 +43,8 @@ class Inputs:
     notes: list[str] = field(default_factory=list)
     decisions: dict[int, Any] = field(default_factory=dict)  # row: label of a person
     images: dict[str, Any] | None = None  # where an encoder made the embeddings
+    features: dict[str, Any] | None = None  # where a recipe made them of columns
+    recipe: dict[str, NDArray[Any]] | None = None  # that recipe as plain arrays
     pred_probs: NDArray[Any] | None = None  # (n, C) instead of embeddings
 
     @cached_property
@@ -84,7 +86,7 @@ def read_inputs(
     id_column: str | None = None,
     locked_column: str | None = None,
     locked: Path | None = None,
-    embedded: EmbeddedImages | None = None,
+    embedded: Embedded | None = None,
     pred_probs: Path | None = None,
 ) -> Inputs:
     """Read a table and its embeddings, joined by id where both have ids.
@@ -93,7 +95,7 @@ def read_inputs(
 
     ``locked`` is a file of decisions: its labels take the place of the table's, and
     its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
-    source of images that was read and embedded before.
+    source of images, or a table with a recipe, that was read and embedded before.
     """
     table = read_table(table_path) if embedded is None else embedded.table
     if not table.num_rows:
@@ -153,10 +155,13 @@ def read_inputs(
         files,
         [*notes, *decided.notes],
         decided.labels,
-        images=None if embedded is None else embedded.about,
+        images=embedded.about if embedded and embedded.recipe is None else None,
+        features=embedded.about if embedded and embedded.recipe is not None else None,
+        recipe=None if embedded is None else embedded.recipe,
         pred_probs=P,
     )
-    column = f": column {label_column!r}" if embedded is None else ""
+    folder = embedded is not None and embedded.recipe is None
+    column = "" if folder else f": column {label_column!r}"
     check_classes(list(inputs.original.values()), f"{table_path}{column}")
     return inputs
 

@@ -18,6 +18,7 @@ from stct.data.tables import Column, Table, write_table
 if TYPE_CHECKING:
     from stct.estimator import LabelCorrector
 
+RECIPE = "features.npz"  # how columns became embeddings, for new rows
 _CONFIDENCE_DECIMALS = 6
 
 
@@ -29,7 +30,7 @@ def write_results(
     seconds: float,
     more_files: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write the four files into an empty folder and return the summary."""
+    """Write the files into an empty folder and return the summary."""
     new = corrected_labels(inputs, corrector)
     sure = corrector.confidence_.astype(np.float64)
     confidence = sure.round(_CONFIDENCE_DECIMALS).tolist()
@@ -41,6 +42,9 @@ def write_results(
     write_table(folder / names[0], labels)
     _write_soft_labels(folder / names[1], inputs, corrector)
     write_table(folder / names[2], patch)
+    if inputs.recipe is not None:
+        write_arrays(folder / RECIPE, inputs.recipe)
+        names.append(RECIPE)
     summary = summarise(inputs, corrector, new, actions)
     summary["notes"] += renamed
     summary["seconds"] = round(seconds, 3)

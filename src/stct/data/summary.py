@@ -60,6 +60,7 @@ def summarise(
         "id_column": inputs.id_column,
         "inputs": {kind: describe_input(path) for kind, path in inputs.files.items()},
         "images": inputs.images,
+        "features": inputs.features,
         "versions": _versions(),
         "notes": [*inputs.notes, *corrector.notes_],
     }

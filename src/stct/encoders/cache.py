@@ -1,8 +1,8 @@
-"""Embeddings kept on the disk, by the content of each image and by encoder.
+"""Embeddings kept on the disk, by the content of each row and by encoder.
 
-One folder for each encoder, one .npz file for each block of images: ``keys``
-(b, 16), the hashes of the images, and ``vectors`` (b, d). A file appears whole or not
-at all, so a run that was stopped goes on where it was; images that were moved,
+One folder for each encoder, one .npz file for each block of rows: ``keys``
+(b, 16), the hashes of the images or texts, and ``vectors`` (b, d). A file appears whole
+or not at all, so a run that was stopped goes on where it was; rows that were moved,
 renamed or given another label are found again.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-_KEY_BYTES = 16
+KEY_BYTES = 16
 _DAMAGED = (ValueError, EOFError, KeyError, IndexError, zipfile.BadZipFile, zlib.error)
 
 
@@ -38,7 +38,7 @@ def image_keys(images: NDArray[np.uint8]) -> list[bytes]:
     shape = repr(images.shape[1:]).encode()
     blocks = np.ascontiguousarray(images)
     return [
-        hashlib.blake2b(shape + image.tobytes(), digest_size=_KEY_BYTES).digest()
+        hashlib.blake2b(shape + image.tobytes(), digest_size=KEY_BYTES).digest()
         for image in blocks
     ]
 
@@ -54,7 +54,7 @@ class EmbeddingCache:
                 self._places[key.tobytes()] = (path, row)
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
-        """Give the embeddings (d,) of those images that are known."""
+        """Give the embeddings (d,) of those rows that are known."""
         rows: dict[Path, list[tuple[bytes, int]]] = {}
         for key in keys:
             if key in self._places:
@@ -76,7 +76,7 @@ class EmbeddingCache:
         ValueError
             If it cannot be written; what was there before stays.
         """
-        name = hashlib.blake2b(b"".join(keys), digest_size=_KEY_BYTES).hexdigest()
+        name = hashlib.blake2b(b"".join(keys), digest_size=KEY_BYTES).hexdigest()
         path = self.folder / f"{name}.npz"
         temporary = self.folder / f".{name}.{secrets.token_hex(4)}.tmp"
         try:
@@ -84,7 +84,7 @@ class EmbeddingCache:
             try:
                 with temporary.open("wb") as file:
                     hashes = np.frombuffer(b"".join(keys), dtype=np.uint8)
-                    np.savez(file, keys=hashes.reshape(-1, _KEY_BYTES), vectors=vectors)
+                    np.savez(file, keys=hashes.reshape(-1, KEY_BYTES), vectors=vectors)
                     file.flush()
                     os.fsync(file.fileno())
                 temporary.replace(path)

