@@ -75,7 +75,8 @@ def test_table_and_picture(whole):
     out, printed = whole
     assert "of 4 intervals" in printed
     assert "of 2 cells" in printed
-    table = (out / "battery.md").read_text().splitlines()
+    title, _, *table = (out / "battery.md").read_text().splitlines()
+    assert title.startswith("# ")
     assert table[0].startswith("| cell | n | given | probe |")
     leads = [float(line.split("|")[9]) for line in table[2:4]]
     assert leads == sorted(leads)
