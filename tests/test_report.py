@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,14 @@ from stct.data.corrected import read_corrected
 from stct.data.inputs import Inputs, read_inputs
 from stct.data.results import write_results
 from stct.data.tables import Table, read_table
-from stct.report import REPORT_FILES, ranking, rebuild_report, thumbnails, words
+from stct.report import (
+    REPORT_FILES,
+    confusions,
+    ranking,
+    rebuild_report,
+    thumbnails,
+    words,
+)
 from stct.report.neighbours import draw_map, nearest, tsne
 from stct.report.page import as_data_block
 from stct.report.write import write_report
@@ -251,6 +259,9 @@ def test_pixels_need_no_pillow(monkeypatch):
 )
 def test_noise_in_words(rate, text):
     assert words.headline(rate, True) == text
+    between = words.headline(rate, True, (rate * 0.5, min(1.0, rate * 1.5)))
+    assert between.startswith(text[:-1])
+    assert between.endswith(f": {rate * 0.5:.0%} to {min(1.0, rate * 1.5):.0%}.")
 
 
 def test_broken_assumptions_are_said():
@@ -428,3 +439,78 @@ def test_moved_images_are_said_and_found_again(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "missing" not in done.stdout
     assert len(payload(out)["details"]["pictures"]) == 60
+
+
+def corrected_of(given, label, num_classes):
+    """Stand in for the files of a run whose every change was made."""
+    given, label = np.array(given), np.array(label)
+    action = np.where(given == label, "keep", "relabel")
+    return SimpleNamespace(
+        given=given, label=label, action=action, classes=range(num_classes)
+    )
+
+
+def test_confused_pairs_stand_out_and_spread_errors_do_not():
+    generator = np.random.default_rng(0)
+    truth = np.repeat(np.arange(40), 50)
+    given = truth.copy()
+    wrong = generator.random(len(truth)) < 0.2
+    given[wrong] = generator.integers(0, 40, wrong.sum())
+    pairs = confusions.find_pairs(corrected_of(given, truth, 40))
+    assert len(pairs.given) > 300
+    assert not pairs.beyond_chance.any()
+    T = np.eye(40).tolist()
+    assert confusions.transition({"transition_matrix": T}, pairs) is None
+
+    given[truth == 3] = np.where(np.arange(50) < 20, 30, 3)  # 3 is taken for 30
+    given[truth == 9] = np.where(np.arange(50) < 15, 11, 9)
+    pairs = confusions.find_pairs(corrected_of(given, truth, 40))
+    clear = pairs.beyond_chance > 0
+    found = zip(pairs.given[clear], pairs.other[clear], strict=True)
+    assert set(found) == {(30, 3), (11, 9)}
+    assert (pairs.given[0], pairs.other[0], pairs.rows[0]) == (30, 3, 20)
+    T = np.eye(40)
+    T[3, 30], T[9, 11] = 0.4, 0.3
+    found = confusions.transition({"transition_matrix": T.tolist()}, pairs)
+    assert found["total"] == 40
+    places = {c: k for k, c in enumerate(found["classes"])}  # similar side by side
+    assert sorted(places) == [3, 9, 11, 30]
+    assert abs(places[3] - places[30]) == abs(places[9] - places[11]) == 1
+
+
+def test_pairs_follow_the_dial_and_every_change_has_evidence(tmp_path):
+    generator = np.random.default_rng(2)
+    truth = np.arange(1800) % 30
+    X = generator.normal(size=(1800, 40)).astype(np.float32)
+    X[np.arange(1800), truth] += 5.0
+    given = np.where(generator.random(1800) < 0.4, (truth + 1) % 30, truth)
+    np.save(tmp_path / "e.npy", X)
+    rows = "".join(
+        f"class {c},what a customer said in row {i}\n" for i, c in enumerate(given)
+    )
+    (tmp_path / "t.csv").write_text(f"label,text\n{rows}")
+    inputs = read_inputs(tmp_path / "t.csv", embeddings=tmp_path / "e.npy")
+    corrector = LabelCorrector().fit(inputs.embeddings, inputs.targets)
+    (tmp_path / "out").mkdir()
+    write_results(tmp_path / "out", inputs, corrector, seconds=0.0)
+    write_report(tmp_path / "out", embeddings=inputs.embeddings)
+    found = payload(tmp_path / "out")
+    names = [one["name"] for one in found["classes"]]
+    old, new = np.array(inputs.targets), corrector.labels_
+    for odds in (1.0, 10.0):
+        k = found["dial"]["values"].index(odds)
+        other = LabelCorrector(min_odds=odds).fit(inputs.embeddings, inputs.targets)
+        for one in found["pairs"]["items"]:
+            a, b = names[one["given"]], names[one["other"]]
+            assert one["count"][k] == np.sum((old == a) & (other.labels_ == b))
+    counts = [one["count"][found["dial"]["start"]] for one in found["pairs"]["items"]]
+    assert counts == sorted(counts, reverse=True)
+    assert len(found["transition"]["classes"]) == 24  # of 30, all of them confused
+    changed = np.flatnonzero(old != new)
+    assert len(changed) > 600
+    row_at = unpack(found["page"]["row"], "<u4")
+    shown = {row_at[item["at"]]: item for item in found["details"]["items"]}
+    assert set(changed.tolist()) <= set(shown)
+    assert all(shown[row]["text"] and shown[row]["near"] for row in changed.tolist())
+    low, high = found["accuracy"]["before_interval"]
+    assert f"{1 - high:.0%} to {1 - low:.0%}" in found["headline"]

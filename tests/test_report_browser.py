@@ -122,6 +122,28 @@ def test_opens_offline_and_shows_hostile_text_as_text(tab):
     tab.trouble.clear()  # Chromium logs what it blocked
 
 
+def test_a_pair_opens_its_rows_and_the_map_its_colours(tab):
+    page = tab.page
+    first = page.locator("#pairs tbody tr >> nth=0")
+    count = int(first.locator("b").inner_text())
+    first.locator("button").click()
+    page.select_option("#f-show", "relabel")
+    assert tab.num_found() == count
+    assert page.locator("#map canvas").count() == 2  # few classes: by label
+    page.click("text=Colour by kept and changed")
+    assert page.locator("#map canvas").count() == 1
+    page.click("#map .legend button:has-text('relabelled')")
+    colours = page.evaluate(
+        """() => {
+            const canvas = document.querySelector("#map canvas");
+            const size = [canvas.width, canvas.height];
+            const all = canvas.getContext("2d").getImageData(0, 0, ...size).data;
+            return new Set(new Uint32Array(all.buffer)).size;
+        }"""
+    )
+    assert colours == 3  # nothing, faint, relabelled
+
+
 def test_filters(tab, run):
     page = tab.page
     _, _, given = run

@@ -9,7 +9,6 @@ from stct.numeric.types import Ints
 from stct.report import ranking
 from stct.report.ranking import Dial, Rivals
 
-_MOST_CLASSES = 24  # in the heat map; more are too small to read
 _MOST_CLASS_ROWS = 300  # in the table of classes
 _ODDS_EDGES = np.linspace(-4.0, 4.0, 81)  # log10 of the odds
 
@@ -48,29 +47,13 @@ def odds_histogram(rivals: Rivals, decides: Ints) -> dict[str, Any]:
     return {"low": low, "high": high, "counts": counts.tolist()}
 
 
-def transition(summary: dict[str, Any], corrected: Corrected) -> dict[str, Any] | None:
-    """Give the transition matrix, of the noisiest classes where there are many."""
-    matrix = summary.get("transition_matrix")
-    if not matrix:
-        return None
-    T = np.array(matrix, dtype=float)  # noqa: N806
-    classes = np.arange(len(T))
-    if len(T) > _MOST_CLASSES:
-        sizes = np.bincount(corrected.label[corrected.label >= 0], minlength=len(T))
-        errors = sizes[: len(T)] * (1.0 - np.diagonal(T))
-        classes = np.sort(np.argsort(-errors, kind="stable")[:_MOST_CLASSES])
-    part = T[np.ix_(classes, classes)]
-    return {
-        "classes": classes.tolist(),
-        "total": len(T),
-        "values": [[round(float(v), 4) for v in row] for row in part],
-    }
-
-
 def by_class(
     corrected: Corrected, rivals: Rivals, decides: Ints, dial: Dial
 ) -> list[dict[str, Any]]:
-    """Count each class before and, for every position of the dial, after."""
+    """Count each class before and, for every position of the dial, after.
+
+    The classes with the most labels that are wrong come first.
+    """
     C, K = len(corrected.classes), len(dial.values)  # noqa: N806
     given, other = corrected.given, rivals.other
     free = decides == ranking.FREE
@@ -93,6 +76,7 @@ def by_class(
             "class": c,
             "before": int(before[c]),
             "wrong": round(float(wrong[c] / max(before[c], 1)), 4),
+            "wrong_rows": round(float(wrong[c]), 1),
             "after": after[c].tolist(),
             "learnable": bool(learnable[c]) if c < len(learnable) else True,
         }

@@ -12,6 +12,7 @@ from stct.numeric.tiles import map_tiles, single_blas_thread
 from stct.numeric.types import Floats, Ints
 
 _RIM = 2.0**50  # float32 holds the squares of what is nearer
+_QUERIES = 1_000  # at a time: their distances to a tile of rows are in memory
 _SAMPLE_FOR_AXES = 10_000  # rows that decide on the axes of the map
 
 
@@ -69,8 +70,16 @@ def nearest(X: Any, rows: Ints, k: int) -> Ints:
 
     Euclidean, exact, ties to the lower row. k is cut to n - 1.
     """
+    k = min(k, X.shape[0] - 1)
+    parts = [
+        _nearest(X, rows[first : first + _QUERIES], k)
+        for first in range(0, len(rows), _QUERIES)
+    ]
+    return np.concatenate([np.zeros((0, k), np.intp), *parts])
+
+
+def _nearest(X: Any, rows: Ints, k: int) -> Ints:
     n = X.shape[0]
-    k = min(k, n - 1)
     some = take_rows(X, rows)  # (R, d)
     frame = _frame(some)  # its centre keeps the squares small
     queries = frame.see(some)

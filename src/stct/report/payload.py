@@ -12,7 +12,7 @@ from stct.console import UNSEEN
 from stct.data.corrected import Corrected
 from stct.data.summary import ACTIONS
 from stct.numeric.types import Ints
-from stct.report import counts, ranking, words
+from stct.report import confusions, counts, ranking, words
 from stct.report.details import describe_rows
 from stct.report.neighbours import tsne
 from stct.report.ranking import Dial, Rivals
@@ -33,6 +33,7 @@ def make_payload(
     order = ranking.review_order(rivals, decides)
     rows = ranking.page_rows(order, review.detailed, ranking.most_rows(corrected.ids))
     learnt = summary.get("termination_condition") != "nothing_learnt"
+    pairs = confusions.find_pairs(corrected)
     found = words.warn(summary, corrected.given, corrected.label, names)
     return {
         "title": review.about.get("title") or _table_name(summary) or "labels",
@@ -43,7 +44,9 @@ def make_payload(
             for name, label in zip(names, corrected.classes, strict=True)
         ],
         "learnt": learnt,
-        "headline": words.headline(summary.get("noise_rate"), learnt),
+        "headline": words.headline(
+            summary.get("noise_rate"), learnt, _wrong_interval(summary)
+        ),
         "second": words.second_sentence(summary, learnt),
         "accuracy": summary["estimated_accuracy"],
         "unseen": UNSEEN,
@@ -53,7 +56,8 @@ def make_payload(
         "method": _method(summary),
         "dial": counts.dial_counts(corrected, rivals, decides, dial),
         "odds": counts.odds_histogram(rivals, decides),
-        "transition": counts.transition(summary, corrected),
+        "pairs": confusions.list_pairs(corrected, rivals, decides, dial, pairs),
+        "transition": confusions.transition(summary, pairs),
         "by_class": counts.by_class(corrected, rivals, decides, dial),
         "map": _map(review, rows, map_kind),
         "curves": review.about.get("metrics") or [],
@@ -83,6 +87,12 @@ def _table_name(summary: dict[str, Any]) -> str | None:
     """Give the name of the table that was corrected, if there was one."""
     table = (summary.get("inputs") or {}).get("table")
     return str(table["file"]) if table else None
+
+
+def _wrong_interval(summary: dict[str, Any]) -> tuple[float, float] | None:
+    """Give the interval of the share of given labels that are wrong."""
+    right = summary["estimated_accuracy"]["before_interval"]
+    return None if right is None else (1.0 - right[1], 1.0 - right[0])
 
 
 def _method(summary: dict[str, Any]) -> str:

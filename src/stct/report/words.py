@@ -27,17 +27,20 @@ def show_label(label: Any) -> str:
     return json.dumps(label)
 
 
-def headline(noise_rate: float | None, learnt: bool) -> str:
-    """Say in one sentence how many labels are wrong."""
+def headline(
+    noise_rate: float | None, learnt: bool, interval: tuple[float, float] | None = None
+) -> str:
+    """Say in one sentence how many labels are wrong, and how sure that is."""
     if noise_rate is None or not learnt:
         return "Nothing can be said about these labels."
+    between = f": {interval[0]:.0%} to {interval[1]:.0%}" if interval else ""
     if noise_rate < 0.002:
-        return "Almost none of your labels looks wrong."
+        return f"Almost none of your labels looks wrong{between}."
     if noise_rate > 0.95:
-        return "Nearly all of your labels are probably wrong."
+        return f"Nearly all of your labels are probably wrong{between}."
     top, bottom = _fraction(noise_rate)
     verb = "is" if top == 1 else "are"
-    return f"About {top} in {bottom} of your labels {verb} probably wrong."
+    return f"About {top} in {bottom} of your labels {verb} probably wrong{between}."
 
 
 def _fraction(rate: float) -> tuple[int, int]:

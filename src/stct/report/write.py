@@ -29,7 +29,9 @@ from stct.report.store import (
 REPORT = "report.html"
 REPORT_FILES = (REPORT, REVIEW)
 
-_NUM_TOP, _NUM_UNSURE = 500, 100  # rows with evidence
+_NUM_TOP, _NUM_UNSURE = 500, 100  # rows with evidence and a picture, at least
+_MOST_TOP = 4_000  # rows with evidence: 5 MB of text and neighbours
+_NEIGHBOUR_WORK = 2e10  # multiplications that neighbours may cost beyond _NUM_TOP
 _NUM_NEIGHBOURS = 10
 _NUM_CANDIDATES = 5
 _TSNE_ROWS = 2_000
@@ -188,7 +190,8 @@ def _gather(
     rivals = ranking.find_rivals(corrected)
     decides = ranking.who_decides(corrected, rivals, fixed)
     order = ranking.review_order(rivals, decides)
-    detailed = ranking.rows_to_detail(rivals, decides, order, _NUM_TOP, _NUM_UNSURE)
+    num_top = _num_top(rivals, embeddings)
+    detailed = ranking.rows_to_detail(rivals, decides, order, num_top, _NUM_UNSURE)
     neighbours = np.zeros((len(detailed), 0), dtype=np.intp)
     flat = None
     if embeddings is not None and embeddings.shape[1]:
@@ -197,6 +200,16 @@ def _gather(
     classes, odds = _candidates(corrected, detailed)
     about = {"metrics": _plain(metrics), "title": title}
     return Review(fixed, detailed, classes, odds, neighbours, flat, about=about)
+
+
+def _num_top(rivals: ranking.Rivals, embeddings: Any) -> int:
+    """Say how many rows get evidence: all suggested changes, up to a size."""
+    most = _MOST_TOP
+    if embeddings is not None and embeddings.shape[1]:
+        n, d = embeddings.shape
+        most = min(most, int(_NEIGHBOUR_WORK / (n * d)))
+    suggested = int(np.sum(rivals.gain > 0))
+    return max(min(suggested, most), _NUM_TOP)
 
 
 def _find_images(
@@ -218,13 +231,16 @@ def _with_pictures(
     corrected: Corrected,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Review:
-    small = neighbours_to_picture(review.neighbours)
+    pictured = np.r_[: len(review.detailed)]
+    if len(pictured) > _NUM_TOP + _NUM_UNSURE:
+        pictured = np.concatenate([pictured[:_NUM_TOP], pictured[-_NUM_UNSURE:]])
+    small = neighbours_to_picture(review.neighbours[pictured])
     ids = corrected.ids
     shown = min(len(ids), ranking.most_rows(ids))
     rows = shown * (_ROW_BYTES + 3 + sum(map(len, ids)) // max(len(ids), 1))
     made = thumbnails.make_thumbnails(
         images,
-        review.detailed.tolist(),
+        review.detailed[pictured].tolist(),
         small,
         budget=(_FILE_BYTES - rows) * 3 // 4,  # base64 takes four letters for three
         progress=progress,

@@ -96,11 +96,13 @@ function tint(cell, share, name) {
   cell.style.color = light > 0.179 ? "#000" : "#fff";
 }
 
+const MANY_CLASSES = 14; // a matrix of more takes the whole width
+
 function transitionFigure() {
   const T = DATA.transition;
   if (!T) return null;
   const long = T.classes.some((code) => nameOf(code).length > 4);
-  const many = T.classes.length > 14;
+  const many = T.classes.length > MANY_CLASSES;
   const cells = [];
   const heat = h(
     "table",
@@ -121,39 +123,71 @@ function transitionFigure() {
   const paint = () => cells.forEach(([cell, share, same]) => tint(cell, Math.sqrt(share), same ? "--keep" : "--relabel"));
   on("theme", paint);
   paint();
-  const part = T.classes.length < T.total ? ` The ${T.classes.length} classes with the most errors of ${T.total}.` : "";
+  const part = T.classes.length < T.total ? ` Only the ${T.classes.length} of ${whole(T.total)} classes that are taken for each other more often than chance would have it, similar ones side by side.` : "";
   return figure(
     { id: "transition", wide: many, title: "What was called what", text: `The estimated transition matrix, in percent: of all rows that should have the label on the left, how many were given the label on top. Choose a cell to review that pair.${part}` },
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Transition matrix" }, heat),
   );
 }
 
-const FIRST_CLASSES = 12;
+const FIRST_ROWS = 12; // of the lists of pairs and classes
 
-function classFigure() {
+// A table that shows its first rows until it is asked for all.
+function longTable(head, items, row, kind) {
+  let all = items.length <= FIRST_ROWS + 3;
   const body = h("tbody", {});
-  const most = Math.max(...DATA.by_class.flatMap((one) => [one.before, ...one.after]), 1);
-  let all = DATA.by_class.length <= FIRST_CLASSES + 3;
-  const bar = (share, kind) => {
-    const part = h("span", { class: `bar ${kind}`, "aria-hidden": "true" });
-    part.style.width = `${Math.max(0, 100 * share)}%`;
-    return h("span", { class: "track" }, part);
-  };
-  const draw = () => body.replaceChildren(
-    ...DATA.by_class.slice(0, all ? undefined : FIRST_CLASSES).map((one) => h("tr", {},
-      h("th", { scope: "row" }, label(one.class), one.learnable ? null : h("span", { class: "flag" }, "fails Theorem 1's check")),
-      h("td", {}, bar(one.wrong, "wrong"), h("span", { class: "number" }, DATA.learnt ? percent(one.wrong, 0) : "unknown")),
-      h("td", {}, bar(one.before / most, "before"), bar(one.after[dial] / most, "after"),
-        h("span", { class: "number two" }, whole(one.before), h("br"), h("b", {}, whole(one.after[dial])))))));
-  const more = h("button", { type: "button", class: "quiet", onclick: () => { all = true; more.remove(); draw(); } }, `Show all ${whole(DATA.by_class.length)}`);
+  const draw = () => body.replaceChildren(...items.slice(0, all ? undefined : FIRST_ROWS).map(row));
+  const more = h("button", { type: "button", class: "quiet", onclick: () => { all = true; more.remove(); draw(); } }, `Show all ${whole(items.length)}`);
   on("dial", draw);
   draw();
+  return h("div", {},
+    h("table", { class: kind }, h("thead", {}, h("tr", {}, head.map((cell) => h("th", { scope: "col" }, cell)))), body),
+    all ? null : more);
+}
+
+function bar(share, kind) {
+  const part = h("span", { class: `bar ${kind}`, "aria-hidden": "true" });
+  part.style.width = `${Math.max(0, 100 * share)}%`;
+  return h("span", { class: "track" }, part);
+}
+
+function pairFigure() {
+  const { items, total, clear } = DATA.pairs;
+  if (!items.length) return null;
+  const most = Math.max(...items.flatMap((one) => one.count), 1);
+  const part = items.length < total ? ` The first ${whole(items.length)} of ${whole(total)} pairs.` : "";
+  const many = CLASSES.length > MANY_CLASSES;
+  const even = many && !clear ? " No pair has clearly more rows than errors spread over all classes would give, so there is no matrix of them." : "";
   return figure(
-    { id: "classes", wide: !DATA.transition || DATA.transition.classes.length > 14, title: "Class by class", text: "How many of the labels given as each class are estimated to be wrong, and how many rows the class has before and after." },
-    h("div", {},
-      h("table", { class: "classes" },
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "given as"), h("th", { scope: "col" }, "wrong"), h("th", { scope: "col" }, "rows before, ", h("b", {}, "after")))),
-        body),
-      all ? null : more),
+    { id: "pairs", title: "Most common corrections", text: `Pairs of labels by the rows that go from the one to the other, most first. Choose a pair to review its rows.${part}${even}` },
+    longTable(["given as → should be", "rows"], items, (one) => h("tr", {},
+      h("th", { scope: "row" }, h("button", { type: "button", class: "pair-names", onclick: () => showPair(one.given, one.other) },
+        h("del", {}, label(one.given)), h("span", { class: "to" }, " → "), h("ins", {}, label(one.other)))),
+      h("td", {}, bar(one.count[dial] / most, "wrong"),
+        h("span", { class: "number two" }, h("b", {}, whole(one.count[dial])), h("br"), `of ${whole(one.of)}`))), "classes pairs"),
   );
+}
+
+function classFigure() {
+  const most = Math.max(...DATA.by_class.flatMap((one) => [one.before, ...one.after]), 1);
+  const part = DATA.by_class.length < CLASSES.length ? ` The first ${whole(DATA.by_class.length)} of ${whole(CLASSES.length)} classes.` : "";
+  return figure(
+    { id: "classes", wide: wideClasses(), title: "Class by class", text: `How many of the labels given as each class are estimated to be wrong, and how many rows the class has before and after. The class with the most wrong labels comes first.${part}` },
+    longTable(["given as", "wrong", ["rows before, ", h("b", {}, "after")]], DATA.by_class, (one) => h("tr", {},
+      h("th", { scope: "row" }, label(one.class), one.learnable ? null : h("span", { class: "flag" }, "fails Theorem 1's check")),
+      h("td", {}, bar(one.wrong, "wrong"), h("span", { class: "number two" }, ...(DATA.learnt ? [h("b", { class: "bad" }, whole(Math.round(one.wrong_rows))), h("br"), percent(one.wrong, 0)] : ["unknown"]))),
+      h("td", {}, bar(one.before / most, "before"), bar(one.after[dial] / most, "after"),
+        h("span", { class: "number two" }, whole(one.before), h("br"), h("b", {}, whole(one.after[dial]))))), "classes"),
+  );
+}
+
+// Pairs and a small matrix share a line, or pairs and classes: a line is never half empty.
+function wideClasses() {
+  const besides = [DATA.pairs.items.length > 0, DATA.transition && DATA.transition.classes.length <= MANY_CLASSES];
+  return besides.filter(Boolean).length !== 1;
+}
+
+// Half-wide figures first, so that they share a line.
+function classFigures() {
+  return [pairFigure(), transitionFigure(), classFigure()].filter(Boolean).sort((a, b) => a.classList.contains("wide") - b.classList.contains("wide"));
 }

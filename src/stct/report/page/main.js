@@ -33,7 +33,7 @@ document.addEventListener("keydown", (event) => {
 
 startTheme();
 drawOverview();
-byId("figures").append(...[dialFigure(), transitionFigure(), classFigure(), mapFigure(), ...curveFigures()].filter(Boolean));
+byId("figures").append(...[dialFigure(), ...classFigures(), mapFigure(), ...curveFigures()].filter(Boolean));
 drawReview();
 drawTake();
 byId("foot").append(h("p", {}, `Made by ${DATA.method}. This file is complete: it opens from disk and makes no request to any network. Decisions stay in this browser until you save them.`));

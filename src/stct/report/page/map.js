@@ -1,4 +1,5 @@
-// The map: every row a point, twice, coloured by given and by corrected label.
+// The map: every row a point, coloured by what was done with it, or twice, by given and
+// by corrected label. Colours of classes say little where there are more than ten.
 
 function mapFigure() {
   if (!DATA.map) {
@@ -11,19 +12,21 @@ function mapFigure() {
   for (let i = ROWS.count - 1; i >= 0; i--) if (xs[i] !== OFF) shown.push(i); // most to gain on top
   const order = coloursByClass();
   const paletteOf = (code) => (code < 0 ? OTHER_COLOUR : order.get(code) ?? OTHER_COLOUR);
-  let only = null; // the one class to show, if any
+  let byAction = CLASSES.length > NUM_COLOURS;
+  let only = null; // the one class or action to show, if any
   let marked = -1;
   const tip = h("p", { class: "tip", "aria-live": "polite" });
-  const panes = [["Given labels", (i) => ROWS.given[i]], ["Corrected labels", labelOf]].map(([title, codeOf]) => {
+  const panes = [["Kept and changed", actionOf], ["Given labels", (i) => ROWS.given[i]], ["Corrected labels", labelOf]].map(([title, codeOf]) => {
     const canvas = h("canvas", { tabindex: "0", role: "img" });
     const ring = h("span", { class: "ring", hidden: true });
-    return { title, codeOf, canvas, ring, box: h("div", { class: "map-box" }, canvas, ring) };
+    const box = h("div", { class: "map-box" }, canvas, ring);
+    return { title, codeOf, canvas, ring, box, whole: h("div", {}, h("h4", {}, title), box), colourOf: codeOf === actionOf ? (code) => ACTION_COLOUR + code : paletteOf };
   });
 
   // Pixels are set one by one: fifty thousand rectangles would take too long.
   function draw() {
     const names = [...Array(NUM_COLOURS).keys(), "other"].map((k) => `--class-${k}`);
-    const palette = [...names, "--line"].map((name) => pixel(colour(name)));
+    const palette = [...names, "--class-other", "--relabel", "--abstain", "--fill", "--line"].map((name) => pixel(colour(name)));
     const faint = palette.length - 1;
     for (const pane of panes) {
       const side = pane.box.clientWidth;
@@ -42,7 +45,7 @@ function mapFigure() {
       if (only !== null) for (const i of shown) if (pane.codeOf(i) !== only) dot(i, palette[faint]);
       for (const i of shown) {
         const code = pane.codeOf(i);
-        if (only === null || code === only) dot(i, palette[paletteOf(code)]);
+        if (only === null || code === only) dot(i, palette[pane.colourOf(code)]);
       }
       context.putImageData(image, 0, 0);
     }
@@ -101,20 +104,32 @@ function mapFigure() {
       event.preventDefault();
     });
   }
-  const legend = mapLegend(order, (code) => { only = code; draw(); });
+  const maps = h("div", {});
+  const legend = h("div", { class: "legend", role: "group", "aria-label": "Show one kind alone" });
+  const modes = h("div", { class: "map-modes", role: "group", "aria-label": "Colours of the map" }, ["kept and changed", "labels"].map((words, k) =>
+    h("button", { type: "button", onclick: () => setMode(k === 0) }, `Colour by ${words}`)));
+  function setMode(action) {
+    byAction = action;
+    only = null;
+    [...modes.children].forEach((button, k) => button.setAttribute("aria-pressed", String((k === 0) === action)));
+    maps.className = `maps ${action ? "one" : ""}`;
+    maps.replaceChildren(...panes.filter((pane) => (pane.codeOf === actionOf) === action).map((pane) => pane.whole));
+    legend.replaceChildren(...mapLegend(action ? actionKeys() : classKeys(order), action ? [] : restOfClasses(), (code) => { only = code; draw(); }));
+    draw();
+  }
   let waiting = 0;
   on("dial", () => { // the counts first
     clearTimeout(waiting);
     waiting = setTimeout(draw, 80);
   });
   on("theme", draw);
-  fit(panes[0].box, draw);
+  setMode(byAction);
+  fit(maps, draw);
   mark(-1);
   return figure(
     { id: "map", wide: true, title: "Map of the rows", text: mapWords(shown.length) },
     h("div", {},
-      h("div", { class: "maps" }, panes.map((pane) => h("div", {}, h("h4", {}, pane.title), pane.box))),
-      tip, legend),
+      modes, maps, tip, legend),
     null,
   );
 }
@@ -127,9 +142,9 @@ function pixel(text) {
 
 function mapWords(count) {
   const part = count < DATA.rows ? `${whole(count)} of ${whole(DATA.rows)} rows` : "All rows";
-  if (DATA.map.kind === "tsne") return `${part}, laid out by t-SNE: near points are similar, distances between groups mean little. Where colours on the left are mixed and on the right are not, labels were changed.`;
+  if (DATA.map.kind === "tsne") return `${part}, laid out by t-SNE: near points are similar, distances between groups mean little. Coloured by labels: where colours on the left are mixed and on the right are not, labels were changed.`;
   const share = DATA.map.explained.reduce((a, b) => a + b, 0);
-  return `${part} along the two main axes of the embeddings (PCA, ${percent(share, 0)} of the variance). Where colours on the left are mixed and on the right are not, labels were changed.`;
+  return `${part} along the two main axes of the embeddings (PCA, ${percent(share, 0)} of the variance). Coloured by labels: where colours on the left are mixed and on the right are not, labels were changed.`;
 }
 
 // The first ten classes have a colour each; with more, the ten that change most.
@@ -138,16 +153,25 @@ function coloursByClass() {
   return new Map(DATA.by_class.slice(0, NUM_COLOURS).map((one, k) => [one.class, k]));
 }
 
-function mapLegend(order, show) {
-  const buttons = [...order].map(([code, k]) =>
+const ACTION_COLOUR = NUM_COLOURS + 1; // place of the first action in the palette
+
+const actionKeys = () => ACTION_NAMES.map((name, code) => [code, name, ACTION_WORDS[name][0]]).filter(([, name]) => countsNow()[name]);
+const classKeys = (order) => [...order].map(([code, k]) => [code, `class-${k}`, nameOf(code)]);
+
+function restOfClasses() {
+  if (CLASSES.length <= NUM_COLOURS) return [];
+  return [h("span", { class: "key-rest" }, h("span", { class: "dot class-other", "aria-hidden": "true" }), `${whole(CLASSES.length - NUM_COLOURS)} more classes`)];
+}
+
+function mapLegend(keys, rest, show) {
+  const buttons = keys.map(([code, kind, words]) =>
     h("button", { type: "button", class: "key", "aria-pressed": "false", onclick: (event) => press(event.currentTarget, code) },
-      h("span", { class: `dot class-${k}`, "aria-hidden": "true" }), h("bdi", {}, nameOf(code))));
+      h("span", { class: `dot ${kind}`, "aria-hidden": "true" }), h("bdi", {}, words)));
   const press = (button, code) => {
     const pressed = button.getAttribute("aria-pressed") === "true";
     buttons.forEach((one) => one.setAttribute("aria-pressed", "false"));
     button.setAttribute("aria-pressed", String(!pressed));
     show(pressed ? null : code);
   };
-  const rest = CLASSES.length > NUM_COLOURS ? h("span", { class: "key-rest" }, h("span", { class: "dot class-other", "aria-hidden": "true" }), `${whole(CLASSES.length - NUM_COLOURS)} more classes`) : null;
-  return h("div", { class: "legend", role: "group", "aria-label": "Show one class alone" }, buttons, rest);
+  return [...buttons, ...rest];
 }
