@@ -13,7 +13,7 @@ LAYERS = [
     {"noise", "labels", "console"},
     {"noise_model"},
     {"correction"},
-    {"audit", "checks", "notes"},
+    {"audit", "checks", "corrector_file", "notes"},
     {"estimator"},
     {"__init__"},
     {"planning"},

@@ -13,6 +13,7 @@ from stct.correction.decision import EstimatedAccuracy, decide
 from stct.correction.design_based import ShareEstimate, estimate_share
 from stct.correction.result import Correction
 from stct.labels import EncodedLabels, encode, few
+from stct.numeric.types import Ints
 
 
 class AuditResult(NamedTuple):
@@ -69,6 +70,15 @@ def check_verified(
         ours[seen.codes[rows]],
         check_weight(weight, rows, n),
     )
+
+
+def with_verified(
+    codes: Ints, locked: NDArray[np.bool_], verified: Verified
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Put the verified labels in their places, and lock their rows."""
+    codes, locked = codes.copy(), locked.copy()
+    codes[verified.rows], locked[verified.rows] = verified.clean, True
+    return codes, locked
 
 
 def check_weight(

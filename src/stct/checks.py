@@ -145,12 +145,17 @@ def is_row_source(X: Any) -> bool:
 
 def check_labels(encoded: EncodedLabels, num_rows: int) -> None:
     """Refuse labels that do not belong to the rows, or of one class."""
+    check_lengths(encoded, num_rows)
+    check_classes(encoded.classes, "y")
+
+
+def check_lengths(encoded: EncodedLabels, num_rows: int) -> None:
+    """Refuse labels that do not belong to the rows."""
     if len(encoded.codes) != num_rows:
         raise ValueError(
             f"there are {num_rows} rows but y has {len(encoded.codes)} labels; "
             "every row needs one"
         )
-    check_classes(encoded.classes, "y")
 
 
 def check_classes(classes: Any, where: str) -> None:

@@ -2,11 +2,13 @@
 
 import warnings
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +17,11 @@ from stct.audit import (
     check_verified,
     design_based_accuracy,
     judge_audit,
+    with_verified,
 )
 from stct.checks import (
     check_labels,
+    check_lengths,
     check_locked,
     check_transition,
     encode_inputs,
@@ -28,13 +32,21 @@ from stct.correction.audit import Verified
 from stct.correction.correct import METHODS, correct_labels
 from stct.correction.decision import decide_rows, estimate_accuracy
 from stct.correction.given_labels import Labels
+from stct.correction.later_rows import Seen, correct_later_rows, why_not_judged
 from stct.correction.paper import SplitSettings
 from stct.correction.pipeline import Prior, correct_probabilities
+from stct.correction.resemblance import compare, describe_differences
 from stct.correction.result import Correction, Progress
 from stct.correction.settings import DEFAULT, Settings
-from stct.labels import EncodedLabels, decode
+from stct.corrector_file import (
+    SavedCorrector,
+    read_corrector,
+    write_corrector,
+)
+from stct.labels import EncodedLabels, decode, encode_known
 from stct.notes import describe_input, describe_result
 from stct.numeric.engine import Engine, Local
+from stct.numeric.models import Model
 from stct.numeric.ray_engine import RayEngine
 from stct.numeric.tiles import map_tiles, single_blas_thread
 from stct.numeric.top_classes import TopClasses
@@ -98,8 +110,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Refits or splits that were run.
     termination_condition_ : str
         Why it stopped: "max_rounds", "agreement" (another split changed no more
-        labels), "coverage" (all splits were run), or "nothing_learnt" (the features do
-        not explain the labels).
+        labels), "coverage" (all splits were run), "nothing_learnt" (the features do not
+        explain the labels); of a later batch "judged" or "updated" (see `judge`).
     notes_ : list of str
         What was unusual about the input, in sentences.
 
@@ -239,8 +251,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"verified rows need method 'loo', not {self.method!r}")
         codes = encoded.codes
         if seen is not None:
-            codes, fixed = codes.copy(), fixed.copy()
-            codes[seen.rows], fixed[seen.rows] = seen.clean, True
+            codes, fixed = with_verified(codes, fixed, seen)
         report = progress or _silent
         with single_blas_thread():
             if P is None:
@@ -263,15 +274,121 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit and return the corrected labels (n,)."""
         return self.fit(X, y, **keywords).labels_
 
+    def judge(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        locked: ArrayLike | None = None,
+        verified: ArrayLike | None = None,
+        verified_weight: ArrayLike | None = None,
+        seen: Seen | None = None,
+        refit: bool = False,
+    ) -> Self:
+        """Correct the labels of a later batch with this model, without a new fit.
+
+        Model, noise model and transition matrix stay as they are. A batch that does
+        not look like the rows of the fit gets a note.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Embeddings, made as those of the fit.
+        y : array-like of shape (n,)
+            Labels, all among ``classes_``, or missing.
+        locked : array-like of bool, shape (n,), optional
+            Rows that a person has checked.
+        verified, verified_weight : array-like of shape (n,), optional
+            Verified rows of the batch, as `fit` takes them.
+        seen : (rows, probabilities), optional
+            Rows that were in the fit, and their ``label_distributions_`` there. The
+            model has learnt from their labels and would confirm them too often.
+        refit : bool, default=False
+            Let weights and transition matrix learn from the batch as well, with the
+            earlier fit as their prior. It is kept as sums, so no old row is needed.
+
+        Returns
+        -------
+        LabelCorrector
+            Fitted attributes are those of the batch; it predicts and judges as this
+            one does. ``differences_`` has the tests of the batch against the fit.
+        """
+        check_is_fitted(self)
+        self._needed_model()
+        if self._fitted.fit is None:
+            raise ValueError(why_not_judged(self.method, self._fitted.stop))
+        X = validate_rows(self, X, reset=False)
+        engine = self._engine()
+        look_at_rows(X, engine)
+        encoded = encode_known(y, self.classes_)
+        check_lengths(encoded, len(X))
+        fixed = check_locked(locked, encoded.codes)
+        looked_at = check_verified(verified, verified_weight, encoded)
+        codes = encoded.codes
+        if looked_at is not None:
+            codes, fixed = with_verified(codes, fixed, looked_at)
+        labels = Labels(codes, fixed, len(self.classes_), engine, looked_at)
+        with single_blas_thread():
+            result, sums = correct_later_rows(
+                X, labels, self._fitted, seen, refit=refit
+            )
+        batch: Self = clone(self)
+        batch.n_features_in_ = self.n_features_in_
+        batch.differences_ = compare(self._fitted.fit, sums)
+        batch.notes_ = describe_input(encoded, fixed, X.shape[1], 0)
+        batch.notes_ += describe_differences(batch.differences_)
+        batch._decide(result, encoded, codes, fixed, looked_at)
+        return batch
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted corrector to an .npz file, for `load`.
+
+        Model, noise model and sums of the rows are in it, and no row: no labels of
+        single rows and no ``settings``. Classes must be text, numbers or booleans.
+        """
+        check_is_fitted(self)
+        parameters = {**self.get_params(), "settings": None}
+        if not isinstance(self.engine, str):
+            parameters["engine"] = "local"
+        if not isinstance(self.random_state, int):
+            parameters["random_state"] = None
+        saved = SavedCorrector(
+            self.classes_,
+            getattr(self, "n_features_in_", 0),
+            parameters,
+            self.estimated_accuracy_,
+            self.notes_,
+            self._fitted,
+        )
+        write_corrector(Path(path), saved)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a corrector that `save` wrote; nothing in the file is ever run.
+
+        It predicts and judges as the saved one does, to the byte. What belongs to
+        single rows of the fit (``labels_`` and so on) is not there.
+        """
+        saved = read_corrector(Path(path))
+        corrector = cls()
+        try:
+            corrector.set_params(**saved.parameters)
+            corrector._validate_params()
+        except ValueError as error:
+            raise ValueError(f"{path}: not a readable corrector: {error}") from error
+        corrector.classes_ = saved.classes
+        if saved.num_features:
+            corrector.n_features_in_ = saved.num_features
+        corrector.notes_ = saved.notes
+        corrector._keep(saved.fitted)
+        corrector.estimated_accuracy_ = saved.accuracy
+        corrector.noise_rate_ = 1.0 - corrector.estimated_accuracy_.before
+        return corrector
+
     def predict_proba(self, X: Any) -> Floats:
         """Pr[clean | x] for new rows (n, C), from the linear model."""
         check_is_fitted(self)
-        if self._model is None:
-            raise ValueError(
-                "fitted from pred_probs: there is no model for new rows; "
-                "predict with the model that made them"
-            )
-        rows, model = validate_rows(self, X, reset=False), self._model
+        rows, model = validate_rows(self, X, reset=False), self._needed_model()
         look_at_rows(rows, Local())
         tiles = map_tiles(lambda tile: model.probabilities(rows[tile]), rows.shape[0])
         return np.concatenate(list(tiles))
@@ -280,6 +397,15 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Most probable clean label of new rows (n,)."""
         check_is_fitted(self)
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+
+    def _needed_model(self) -> Model:
+        """Give the model for new rows."""
+        if self._fitted.model is None:
+            raise ValueError(
+                "fitted from pred_probs: there is no model for new rows; "
+                "predict with the model that made them"
+            )
+        return self._fitted.model
 
     def _settings(self) -> Settings:
         return self.settings or DEFAULT
@@ -339,11 +465,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             small = len(given) * Q.num_classes <= MAX_DENSE
             self.label_distributions_ = Q.dense() if small else Q.sparse()
         self.classes_ = encoded.classes
-        self.transition_matrix_ = result.transition
-        self.learnable_ = result.learnable
-        self.n_iter_ = result.num_rounds
-        self.termination_condition_ = result.stop
-        self._model = result.model
+        self._keep(result)
         self.action_ = decision.action
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
@@ -359,6 +481,14 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.action_[moved] = np.where(missing, "fill", "relabel")
         self.noise_rate_ = 1.0 - self.estimated_accuracy_.before
         self.notes_ += describe_result(result, encoded.classes, self.method)
+
+    def _keep(self, result: Correction) -> None:
+        """Set what does not belong to single rows."""
+        self.transition_matrix_ = result.transition
+        self.learnable_ = result.learnable
+        self.n_iter_ = result.num_rounds
+        self.termination_condition_ = result.stop
+        self._fitted = result._replace(posterior=None, audit=None)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

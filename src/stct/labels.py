@@ -48,6 +48,20 @@ def encode(y: ArrayLike) -> EncodedLabels:
     return EncodedLabels(values, classes, codes)
 
 
+def encode_known(y: ArrayLike, classes: NDArray[Any]) -> EncodedLabels:
+    """Give labels the codes of an earlier fit; refuse those that it did not know."""
+    found = encode(y)
+    place = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in found.classes.tolist() if label not in place]
+    if unknown:
+        raise ValueError(
+            f"labels that the model does not know: {few(unknown)}; its classes are "
+            f"{few(classes)}"
+        )
+    moved = np.array([place[c] for c in found.classes.tolist()] + [-1], dtype=np.intp)
+    return EncodedLabels(found.values, classes, moved[found.codes])
+
+
 def decode(encoded: EncodedLabels, codes: Ints) -> NDArray[Any]:
     """Labels for new codes, in the type that came in; unmoved rows keep their value."""
     moved = codes != encoded.codes

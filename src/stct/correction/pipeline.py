@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.correction.calibration import calibrate, prior_weight
+from stct.correction.fit_record import record_fit
 from stct.correction.given_labels import Labels, sample_rows, sample_size
 from stct.correction.posterior import Posterior, final_posterior
 from stct.correction.refit import refit
@@ -86,7 +87,9 @@ def correct_by_leave_one_out(
         found.sharpness * (intercept + residual.intercept),
         scores.fourier,
     )
-    return as_correction(found, model, len(fitted.parts), scores.notes)
+    record = record_fit(scores.path, labels, found)
+    result = as_correction(found, model, len(fitted.parts), scores.notes)
+    return result._replace(fit=record)
 
 
 def correct_probabilities(

@@ -31,6 +31,7 @@ from stct.correction.settings import (
 )
 from stct.noise_model.likelihood import ScaledLogits
 from stct.noise_model.priors import SharpnessPrior
+from stct.noise_model.transition import curvature, posterior
 from stct.numeric.engine import RowValues
 from stct.numeric.probabilities import one_hot, softmax
 from stct.numeric.top_classes import MANY, TOP, TopClasses, keep_top
@@ -44,7 +45,17 @@ class Posterior(NamedTuple):
     transition: Floats  # (C, C), on the average of a class's rows
     sharpness: float  # of the logits
     confusion: float  # share of the rows whose class the features do not know
+    noise: "NoiseModel"  # for rows of later batches
+    sample: "SampleFacts"
     audit: AuditedPosterior | None = None
+
+
+class SampleFacts(NamedTuple):
+    """What the sampled rows say of later ones."""
+
+    agreement: tuple[int, int]  # rows with the given label predicted, of how many
+    clean_shares: Floats  # (C,)
+    curvature: float  # information of a given label about the log-odds, mean
 
 
 class NoiseModel(NamedTuple):
@@ -68,6 +79,17 @@ class NoiseModel(NamedTuple):
             Q[rows] *= np.float32(self.errors)
             Q[rows, given[rows]] += np.float32(1.0 - self.errors)
         return Q
+
+    def of_model(self) -> "NoiseModel":
+        """Give the same for logits that are multiplied by the features' sharpness."""
+        return self._replace(annotators=self.annotators / self.features, features=1.0)
+
+    def reordered(self, order: Ints) -> "NoiseModel":
+        """Give the same with class ``order[c]`` as class c."""
+        return self._replace(
+            transition=self.transition[np.ix_(order, order)],
+            ambiguous=self.ambiguous[order],
+        )
 
     def average_transition(self, K: Floats) -> Floats:
         """Pr[given | clean] on the average of a class's rows, (C, C)."""
@@ -125,5 +147,18 @@ def final_posterior(
     if C > MANY:
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
     confusion = 1.0 - float(P.max(axis=1).mean())
-    T = model.average_transition(K)
-    return Posterior(Q, T, model.features, confusion, audited)
+    said = sample.given[free]
+    facts = SampleFacts(
+        (int((P.argmax(axis=1) == said).sum()), len(said)),
+        posterior(P, T, said).mean(axis=0, dtype=np.float64),
+        float(curvature(P, T).mean(dtype=np.float64)),
+    )
+    return Posterior(
+        Q,
+        model.average_transition(K),
+        model.features,
+        confusion,
+        model.of_model(),
+        facts,
+        audited,
+    )

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.correction.audit import AuditedPosterior
+from stct.correction.fit_record import FitRecord
 from stct.numeric.models import ConstantModel, Model, ReorderedModel
 from stct.numeric.tiles import TILE
 from stct.numeric.top_classes import MANY, TOP, TopClasses, keep_top
@@ -27,6 +28,7 @@ class Correction(NamedTuple):
     notes: tuple[str, ...] = ()  # what a person should know of how it was found
     confusion: float | None = None  # share of rows that the features do not know
     audit: AuditedPosterior | None = None  # of the verified rows, in their order
+    fit: FitRecord | None = None  # for later batches
 
     def reordered(self, order: Ints) -> "Correction":
         """Give the same with class ``order[c]`` as class c; the posterior is moved."""
@@ -47,6 +49,7 @@ class Correction(NamedTuple):
             learnable=self.learnable[order],
             model=model,
             audit=audit,
+            fit=None if self.fit is None else self.fit.reordered(order),
         )
 
 

@@ -1,6 +1,6 @@
 """Models that predict new rows. Legend: n rows, d columns, C classes."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -15,6 +15,16 @@ class Model(Protocol):
 
     def probabilities(self, X: Floats) -> Floats:
         """Pr[clean | x], (n, d) -> (n, C)."""
+
+
+class LogOddsModel(Model, Protocol):
+    """Predicts log-odds that are affine in columns made from the features."""
+
+    def logits(self, X: Floats) -> Floats:
+        """Log-odds, (n, d) -> (n, C)."""
+
+    def columns(self, X: Floats) -> Floats:
+        """Give what the weights belong to, (n, d) -> (n, k)."""
 
 
 class LinearModel(NamedTuple):
@@ -37,8 +47,15 @@ class SoftmaxModel(NamedTuple):
 
     def probabilities(self, X: Floats) -> Floats:
         """Pr[clean | x], (n, d) -> (n, C)."""
-        X = X if self.fourier is None else self.fourier(X)
-        return softmax(X @ self.weights + self.intercept)
+        return softmax(self.logits(X))
+
+    def logits(self, X: Floats) -> Floats:
+        """Log-odds, (n, d) -> (n, C)."""
+        return self.columns(X) @ self.weights + self.intercept
+
+    def columns(self, X: Floats) -> Floats:
+        """Give what the weights belong to, (n, d) -> (n, k)."""
+        return X if self.fourier is None else self.fourier(X)
 
 
 class ConstantModel(NamedTuple):
@@ -60,3 +77,26 @@ class ReorderedModel(NamedTuple):
     def probabilities(self, X: Floats) -> Floats:
         """Pr[clean | x], (n, d) -> (n, C)."""
         return self.model.probabilities(X)[:, self.order]
+
+    def logits(self, X: Floats) -> Floats:
+        """Log-odds, (n, d) -> (n, C)."""
+        return np.asarray(self._odds.logits(X)[:, self.order])
+
+    def columns(self, X: Floats) -> Floats:
+        """Give what the weights belong to, (n, d) -> (n, k)."""
+        return self._odds.columns(X)
+
+    @property
+    def _odds(self) -> LogOddsModel:
+        return cast(LogOddsModel, self.model)
+
+
+def in_one(model: Model) -> SoftmaxModel:
+    """Give a softmax model with classes in our order, without a `ReorderedModel`."""
+    if isinstance(model, ReorderedModel):
+        inner, order = in_one(model.model), model.order
+        return inner._replace(
+            weights=inner.weights[:, order], intercept=inner.intercept[order]
+        )
+    assert isinstance(model, SoftmaxModel)
+    return model
