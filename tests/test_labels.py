@@ -52,9 +52,3 @@ def test_booleans_beside_missing_ones_stay_booleans():
     encoded = encode(pd.Series([True, None, False], dtype="boolean"))
     assert encoded.classes.dtype == bool
     assert encoded.codes.tolist() == [1, -1, 0]
-
-
-def test_measurements_are_not_classes():
-    with pytest.raises(ValueError, match="continuous"):
-        encode(np.random.default_rng(0).normal(size=50))
-    assert len(encode(np.repeat([0.5, 1.0, 1.5], 5)).classes) == 3

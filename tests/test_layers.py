@@ -11,10 +11,11 @@ SOURCE = Path(stct.__file__).parent
 LAYERS = [
     {"numeric"},
     {"noise", "labels", "console"},
+    {"label_kinds", "label_sets"},
     {"noise_model"},
     {"correction"},
     {"audit", "checks", "corrector_file", "notes"},
-    {"estimator"},
+    {"estimator", "multi_label", "numeric_labels"},
     {"__init__"},
     {"planning"},
     {"data"},
@@ -62,4 +63,9 @@ def test_imports_go_one_way():
 
 
 def test_public_names():
-    assert sorted(stct.__all__) == ["LabelCorrector", "__version__"]
+    assert sorted(stct.__all__) == [
+        "LabelCorrector",
+        "MultiLabelCorrector",
+        "NumericLabelChecker",
+        "__version__",
+    ]

@@ -33,6 +33,8 @@ OPTIONS = {
         "--image-column",
         "--method",
         "--min-odds",
+        "--multi-label",
+        "--numeric",
         "--engine",
         "--ray-address",
         "--seed",

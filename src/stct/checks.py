@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from stct.label_kinds import check_kind, refuse_collections
 from stct.labels import EncodedLabels, encode, few
 from stct.numeric.engine import Engine
 from stct.numeric.file_rows import from_memory_map
@@ -19,7 +20,11 @@ def encode_inputs(
     y: ArrayLike, pred_probs: Any
 ) -> tuple[EncodedLabels, NDArray[np.floating] | None]:
     """Codes of y; with pred_probs also the probabilities, checked."""
+    refuse_collections(y)
     encoded = encode(y)
+    said = check_kind(encoded.classes, int((encoded.codes >= 0).sum()))
+    if said is not None:
+        warnings.warn(said, UserWarning, stacklevel=3)
     if pred_probs is None:
         return encoded, None
     P = np.asarray(pred_probs)

@@ -187,6 +187,63 @@ def show_summary(summary: Mapping[str, Any], folder: Path, seconds: float) -> No
     show_facts(f"{own}, {seconds:.1f} s with reading and writing", facts)
 
 
+def show_label_sets(summary: Mapping[str, Any], folder: Path, seconds: float) -> None:
+    """Print what a correction of several labels for a row found."""
+    accuracy = summary["estimated_accuracy"]
+    entries = summary["rows"] * summary["labels"]
+    learnt = accuracy["before"] is not None
+    facts = {
+        "rows": f"{summary['rows']:,} with {summary['labels']:,} labels",
+        "estimated wrong before": _wrong("before", accuracy) if learnt else "unknown",
+        "estimated wrong after": _wrong("after", accuracy) if learnt else "unknown",
+        "labels added": _share(summary["added"], entries),
+        "labels removed": _share(summary["removed"], entries),
+        "rows changed": _share(summary["changed_rows"], summary["rows"]),
+    }
+    most = sorted(summary["per_label"], key=lambda row: -row["added"] - row["removed"])
+    lines = [
+        f"{show(row['label'])}  +{row['added']:,} -{row['removed']:,}"
+        for row in most[:_MOVES_SHOWN]
+        if row["added"] + row["removed"]
+    ]
+    if lines:
+        facts["most changed labels"] = "\n".join(lines)
+    _notes_and_files(facts, summary, folder)
+    facts["look at"] = str(folder / "changes.csv")
+    own = f"Corrected in {summary['seconds']:.1f} s"
+    show_facts(f"{own}, {seconds:.1f} s with reading and writing", facts)
+
+
+def show_numeric(summary: Mapping[str, Any], folder: Path, seconds: float) -> None:
+    """Print which numeric labels do not fit."""
+    facts = {
+        "rows": f"{summary['rows']:,}",
+        "predicted": f"{summary['explained_variance']:.1%} of the variance of the "
+        "labels, each from the other rows",
+        "suspects": f"{_share(summary['suspects'], summary['rows'])}; no label was "
+        "changed",
+    }
+    lines = [
+        f"{show(row['id'])}: {show(row['given'])}, usual here is {row['low']:.4g} to "
+        f"{row['high']:.4g}"
+        for row in summary["first_suspects"][:_MOVES_SHOWN]
+    ]
+    if lines:
+        facts["least fitting"] = "\n".join(lines)
+    _notes_and_files(facts, summary, folder)
+    facts["look at"] = str(folder / summary["files"][1])
+    own = f"Checked in {summary['seconds']:.1f} s"
+    show_facts(f"{own}, {seconds:.1f} s with reading and writing", facts)
+
+
+def _notes_and_files(
+    facts: dict[str, str], summary: Mapping[str, Any], folder: Path
+) -> None:
+    for i, note in enumerate(summary["notes"]):
+        facts["note" if i == 0 else f"note {i + 1}"] = note
+    facts["files"] = f"{folder}: {', '.join(summary['files'])}"
+
+
 def show_plan(problem: Any, plan: Any) -> None:
     """Print what a correction would cost."""
     facts = {

@@ -34,8 +34,6 @@ def encode(y: ArrayLike) -> EncodedLabels:
             return _with_gaps(encode(known), gaps)
     values = _as_array(y)
     missing = np.asarray(pd.isna(values), dtype=bool)
-    if values.dtype.kind == "f":
-        _reject_measurements(values[~missing])
     codes = np.full(len(values), -1, dtype=np.intp)
     if values.dtype.kind == "O":
         found, distinct = pd.factorize(values[~missing])
@@ -121,17 +119,6 @@ def _sorted_order(distinct: NDArray[Any]) -> Ints:
     except TypeError:
         keys = [(type(value).__name__, repr(value)) for value in distinct]
         return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.intp)
-
-
-def _reject_measurements(values: NDArray[np.floating]) -> None:
-    """Fractions that hardly ever repeat are a regression target, not classes."""
-    fractional = np.isfinite(values).all() and (values != np.floor(values)).any()
-    if fractional and len(np.unique(values)) > max(2, len(values) // 2):
-        raise ValueError(
-            "Unknown label type: continuous. y looks like a measurement "
-            f"({len(np.unique(values))} distinct values in {len(values)} rows); "
-            "labels must be classes"
-        )
 
 
 def few(values: Any, most: int = 5) -> str:

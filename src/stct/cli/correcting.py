@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from stct.cli import other_labels
 from stct.cli.extras import require
 from stct.cli.options import correcting as options
 from stct.cli.options import shared
@@ -27,6 +28,8 @@ def correct(
     image_column: options.ImageColumn = None,
     method: options.MethodChoice = options.Method.LOO,
     min_odds: options.MinOdds = 1.0,
+    multi_label: options.MultiLabel = None,
+    numeric: options.Numeric = False,
     seed: shared.Seed = 0,
     engine: options.EngineChoice = options.EngineName.LOCAL,
     ray_address: options.RayAddress = None,
@@ -48,6 +51,10 @@ def correct(
     stct correct photos/ --encoder efficientnet-lite0
 
     stct correct support.csv --text-column text
+
+    stct correct films.csv --embeddings films.npy --multi-label '|'
+
+    stct correct houses.csv --embeddings houses.npy --label-column price --numeric
 
     [bold]DIR gets the labels first, whole or not at all, then the report[/bold]
 
@@ -80,6 +87,16 @@ def correct(
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
     if pred_probs is not None and method is not options.Method.LOO:
         raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
+    classes = multi_label is None and not numeric
+    if not classes:
+        other_labels.check_options(
+            multi_label,
+            numeric=numeric,
+            method=method is not options.Method.LOO,
+            engine=engine is not options.EngineName.LOCAL,
+            pred_probs=pred_probs is not None,
+            min_odds=numeric and min_odds != 1.0,
+        )
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
     from_file = embeddings or embeddings_column or pred_probs
@@ -118,7 +135,20 @@ def correct(
             locked=locked,
             embedded=embedded,
             pred_probs=pred_probs,
+            classes=classes,
         )
+    if not classes:
+        other_labels.correct(
+            inputs,
+            multi_label,
+            min_odds,
+            output,
+            start,
+            overwrite=overwrite,
+            quiet=quiet,
+            as_json=json_output,
+        )
+        return
     if image_column is not None:
         require_column(inputs.table, table, image_column, "--image-column")
         image_column = "id" if image_column == inputs.id_column else image_column

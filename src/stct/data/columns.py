@@ -42,8 +42,12 @@ def is_text_column(table: Table, column: str) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def read_labels(table: Table, path: Path, column: str) -> list[Any]:
+def read_labels(
+    table: Table, path: Path, column: str, *, lists: bool = False
+) -> list[Any]:
     """Give the labels of a table; an empty csv cell becomes None.
+
+    With ``lists`` a row may have a list of labels.
 
     Raises
     ------
@@ -55,10 +59,14 @@ def read_labels(table: Table, path: Path, column: str) -> list[Any]:
     if table.format in ("csv", "tsv"):
         return [value or None for value in values]
     for row, value in enumerate(values):
+        if lists and isinstance(value, list):
+            continue
         if not is_missing(value) and type(value) not in (str, int, float, bool):
+            several = isinstance(value, list)
             raise ValueError(
                 f"{path}: column {column!r}, row {row} (counting from 0): a label is "
                 f"text, a number or true/false, not {type(value).__name__}"
+                + ("; several for a row need --multi-label list" if several else "")
             )
         if isinstance(value, float) and math.isinf(value):
             raise ValueError(

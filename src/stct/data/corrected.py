@@ -106,6 +106,11 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: not readable: {error}") from error
     if not isinstance(summary, dict) or summary.get("written_by") != WRITTEN_BY:
         raise ValueError(f"{path}: not a summary of stct")
+    if "kind" in summary:
+        raise ValueError(
+            f"{folder}: holds labels that are no classes ({summary['kind']}), which "
+            f"have no report; look at {summary['files'][1]}"
+        )
     if "class_names" not in summary:
         raise ValueError(f"{path}: not the summary of a correction")
     return summary

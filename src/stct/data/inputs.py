@@ -1,6 +1,7 @@
 """What one correction starts from: a table, its labels, embeddings and locked rows."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from stct.data.decisions import Decisions, read_decisions
 from stct.data.embedded import Embedded
 from stct.data.embeddings import NO_EMBEDDINGS, load_embeddings
 from stct.data.tables import Table, read_table
+from stct.label_kinds import check_kind
 
 if TYPE_CHECKING:
     from stct.estimator import LabelCorrector
@@ -88,6 +90,7 @@ def read_inputs(
     locked: Path | None = None,
     embedded: Embedded | None = None,
     pred_probs: Path | None = None,
+    classes: bool = True,
 ) -> Inputs:
     """Read a table and its embeddings, joined by id where both have ids.
 
@@ -96,11 +99,14 @@ def read_inputs(
     ``locked`` is a file of decisions: its labels take the place of the table's, and
     its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
     source of images, or a table with a recipe, that was read and embedded before.
+    Labels that are no ``classes`` are several for a row, text or lists, or numbers.
     """
     table = read_table(table_path) if embedded is None else embedded.table
     if not table.num_rows:
         raise ValueError(f"{table_path}: the table has no rows")
-    labels = read_labels(table, table_path, label_column)
+    labels = read_labels(table, table_path, label_column, lists=not classes)
+    if classes:
+        check_label_kind(labels, f"{table_path}: column {label_column!r}")
     name, ids = read_ids(table, table_path, id_column)
     if embedded is not None and embedded.row_numbers is not None:
         ids = list(embedded.row_numbers)
@@ -160,10 +166,21 @@ def read_inputs(
         recipe=None if embedded is None else embedded.recipe,
         pred_probs=P,
     )
-    folder = embedded is not None and embedded.recipe is None
-    column = "" if folder else f": column {label_column!r}"
-    check_classes(list(inputs.original.values()), f"{table_path}{column}")
+    if classes:
+        folder = embedded is not None and embedded.recipe is None
+        column = "" if folder else f": column {label_column!r}"
+        check_classes(list(inputs.original.values()), f"{table_path}{column}")
     return inputs
+
+
+def check_label_kind(labels: Sequence[Any], where: str) -> None:
+    """Refuse labels that are no classes, before anything else takes time."""
+    known = {label_key(label): label for label in labels if not is_missing(label)}
+    count = sum(not is_missing(label) for label in labels)
+    try:
+        check_kind(list(known.values()), count)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def fit_inputs(
@@ -171,10 +188,10 @@ def fit_inputs(
 ) -> None:
     """Fit to embeddings or probabilities; what the fit warns of becomes a note."""
     more: dict[str, Any] = {"locked": inputs.locked, "progress": progress}
-    if inputs.pred_probs is None:
-        corrector.fit(inputs.embeddings, inputs.targets, **more)
-        return
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        corrector.fit(y=inputs.targets, pred_probs=inputs.pred_probs, **more)
+        warnings.simplefilter("always", UserWarning)
+        if inputs.pred_probs is None:
+            corrector.fit(inputs.embeddings, inputs.targets, **more)
+        else:
+            corrector.fit(y=inputs.targets, pred_probs=inputs.pred_probs, **more)
     inputs.notes.extend(str(warning.message) for warning in said)

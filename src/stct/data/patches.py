@@ -101,7 +101,7 @@ def apply_patch(
         If the patch names ids that the table does not have, or a label that its
         column cannot hold.
     """
-    labels = list(read_labels(table, path, label_column))
+    labels = list(read_labels(table, path, label_column, lists=True))
     text_only = is_text_column(table, label_column)
     _, ids = read_ids(table, path, id_column)
     place = {str(name): row for row, name in enumerate(ids)}
@@ -117,7 +117,7 @@ def apply_patch(
         else:
             conflicts.append(Conflict(change.id, change.old, found))
     patched = table.with_values(label_column, labels)
-    read_labels(patched, path, label_column)
+    read_labels(patched, path, label_column, lists=True)
     return Patched(patched, len(changes) - len(conflicts), conflicts)
 
 

@@ -72,10 +72,9 @@ def _labels_table(
     inputs: Inputs, new: list[Any], confidence: list[float], actions: list[str]
 ) -> tuple[Table, list[str]]:
     """Make the table of labels: ours first, then the caller's other columns."""
-    table, name = inputs.table, inputs.label_column
+    table, name, id_column = inputs.table, inputs.label_column, inputs.id_column
     rows = zip(inputs.labels, inputs.missing.tolist(), strict=True)
     given = [None if missing else label for label, missing in rows]
-    id_column = inputs.id_column
     columns: dict[str, Column] = {
         "id": inputs.ids if id_column is None else table.columns[id_column],
         "given": table.typed(name, given),
@@ -83,6 +82,14 @@ def _labels_table(
         "confidence": confidence,
         "action": actions,
     }
+    return with_other_columns(inputs, columns)
+
+
+def with_other_columns(
+    inputs: Inputs, columns: dict[str, Column]
+) -> tuple[Table, list[str]]:
+    """Add the caller's other columns to ours, and say which were renamed."""
+    table, name, id_column = inputs.table, inputs.label_column, inputs.id_column
     notes = []
     others = [other for other in table.columns if other not in (name, id_column)]
     for other in others:
@@ -109,8 +116,8 @@ def _write_soft_labels(path: Path, inputs: Inputs, corrector: "LabelCorrector") 
     """
     Q = corrector.label_distributions_  # noqa: N806
     arrays = {
-        "ids": _plain_array(inputs.ids),
-        "classes": _plain_array([inputs.original[c] for c in corrector.classes_]),
+        "ids": plain_array(inputs.ids),
+        "classes": plain_array([inputs.original[c] for c in corrector.classes_]),
     }
     if isinstance(Q, np.ndarray):
         arrays["probabilities"] = Q.astype(np.float32)
@@ -120,7 +127,7 @@ def _write_soft_labels(path: Path, inputs: Inputs, corrector: "LabelCorrector") 
     write_arrays(path, arrays)
 
 
-def _plain_array(values: list[Any]) -> NDArray[Any]:
+def plain_array(values: list[Any]) -> NDArray[Any]:
     """Make an array of one type: as it is, or as text where types are mixed."""
     array = np.array(values) if len({type(value) for value in values}) == 1 else None
     if array is None or array.dtype == object:

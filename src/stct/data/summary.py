@@ -61,7 +61,7 @@ def summarise(
         "inputs": {kind: describe_input(path) for kind, path in inputs.files.items()},
         "images": inputs.images,
         "features": inputs.features,
-        "versions": _versions(),
+        "versions": versions(),
         "notes": [*inputs.notes, *corrector.notes_],
     }
 
@@ -104,7 +104,8 @@ def _number(value: Any) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Give the versions of what computed the result."""
     import sklearn
 
     return {

@@ -70,11 +70,16 @@ def minimise_bounded(
     if not exact or not inside.all():
         return np.asarray(best.x)
     settings = {"maxfev": 8 * len(start), "eps": 1e-3}
-    place = find_root(lambda x: look(x)[1], best.x, tol=1e-6, options=settings).x
+
+    def slopes(x: Floats) -> Floats:  # a step may lead anywhere
+        return look(np.clip(x, low, high))[1]
+
+    place = find_root(slopes, best.x, tol=1e-6, options=settings).x
+    if not ((place > low) & (place < high)).all():
+        return np.asarray(best.x)
     better = np.linalg.norm(look(place)[1]) <= np.linalg.norm(look(best.x)[1])
     near = look(place)[0] <= look(best.x)[0] + 1e-6
-    moved = better and near and ((place > low) & (place < high)).all()
-    return np.asarray(place if moved else best.x)
+    return np.asarray(place if better and near else best.x)
 
 
 class _Remember:

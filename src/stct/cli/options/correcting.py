@@ -146,6 +146,23 @@ RayAddress = Annotated[
         help="Of a running Ray cluster, with --engine ray: auto, or host:port.",
     ),
 ]
+MultiLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--multi-label",
+        metavar="SEP",
+        help="Rows have several labels, with SEP between them, such as '|', or in "
+        "lists: then SEP is list. Labels are added and removed, each by itself.",
+    ),
+]
+Numeric = Annotated[
+    bool,
+    typer.Option(
+        "--numeric",
+        help="Labels are measurements: rank those that do not fit, with an interval "
+        "for each. Nothing is changed.",
+    ),
+]
 MinOdds = Annotated[
     float,
     typer.Option(
