@@ -87,16 +87,14 @@ def correct(
         raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
     if pred_probs is not None and method is not options.Method.LOO:
         raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
-    classes = multi_label is None and not numeric
-    if not classes:
-        other_labels.check_options(
-            multi_label,
-            numeric=numeric,
-            method=method is not options.Method.LOO,
-            engine=engine is not options.EngineName.LOCAL,
-            pred_probs=pred_probs is not None,
-            min_odds=numeric and min_odds != 1.0,
-        )
+    classes = other_labels.are_classes(
+        multi_label,
+        numeric=numeric,
+        method=method is not options.Method.LOO,
+        engine=engine is not options.EngineName.LOCAL,
+        pred_probs=pred_probs is not None,
+        min_odds=numeric and min_odds != 1.0,
+    )
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
     from_file = embeddings or embeddings_column or pred_probs

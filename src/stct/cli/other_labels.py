@@ -8,14 +8,17 @@ if TYPE_CHECKING:
     from stct.data.inputs import Inputs
 
 
-def check_options(separator: str | None, *, numeric: bool, **classes_only: Any) -> None:
-    """Refuse what belongs to classes, or to the other kind of labels."""
+def are_classes(separator: str | None, *, numeric: bool, **classes_only: bool) -> bool:
+    """Tell whether labels are classes; if not, refuse options that belong to them."""
+    if separator is None and not numeric:
+        return True
     if separator is not None and numeric:
         raise ValueError("give --multi-label or --numeric, not both")
     option = "--numeric" if numeric else "--multi-label"
     for name, given in classes_only.items():
         if given:
             raise ValueError(f"--{name.replace('_', '-')} does not go with {option}")
+    return False
 
 
 def correct(
@@ -53,8 +56,7 @@ def correct(
                 inputs.embeddings, labels, locked=inputs.locked, progress=report
             )
         except ValueError as error:
-            place = f"{inputs.files.get('table', '')}: column {inputs.label_column!r}"
-            raise ValueError(f"{place}: {error}") from error
+            raise ValueError(f"{other_labels.place_of(inputs)}: {error}") from error
     seconds = time.perf_counter() - started
     with (
         progress("Writing", quiet=silent),

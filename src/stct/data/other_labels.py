@@ -25,6 +25,13 @@ LISTS = "list"  # stands for the separator where rows have lists of labels
 _DECIMALS = 6
 
 
+def place_of(inputs: Inputs) -> str:
+    """Say where the labels are."""
+    table = inputs.files.get("table")
+    column = f"column {inputs.label_column!r}"
+    return column if table is None else f"{table}: {column}"
+
+
 def sets_of(inputs: Inputs, separator: str) -> list[Any]:
     """Give the labels of each row as `MultiLabelCorrector.fit` takes them.
 
@@ -41,7 +48,7 @@ def sets_of(inputs: Inputs, separator: str) -> list[Any]:
         else:
             hint = "list" if isinstance(value, list) else "'|', or what is between them"
             raise ValueError(
-                f"{inputs.files['table']}: column {inputs.label_column!r}, row {row} "
+                f"{place_of(inputs)}, row {row} "
                 f"(counting from 0): {type(value).__name__} where a {wanted.__name__} "
                 f"of labels was expected; give --multi-label {hint}"
             )
@@ -58,7 +65,7 @@ def numbers_of(inputs: Inputs) -> list[float]:
             numbers.append(float("nan") if is_missing(value) else float(value))
         except ValueError:
             raise ValueError(
-                f"{inputs.files['table']}: column {inputs.label_column!r}, row {row} "
+                f"{place_of(inputs)}, row {row} "
                 f"(counting from 0): {value!r} is no number, which --numeric needs"
             ) from None
     return numbers
