@@ -1,0 +1,114 @@
+"""What README and documentation tell people to type works, from an empty folder."""
+
+import doctest
+import importlib
+import re
+import signal
+import sys
+
+import pytest
+from documented import ROOT, blocks_of, commands_of, run_page
+from reader import write_files
+
+PAGES = [
+    ROOT / "README.md",
+    *sorted(
+        path
+        for path in (ROOT / "docs").glob("*.md")
+        if path.name not in ("log.md", "api.md")
+    ),
+]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)|src(?:set)?=\"([^\"]+)\"")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a reader would work who has only the light install."""
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    monkeypatch.setattr("stct.cli.trying.missing", lambda *names: list(names))
+    monkeypatch.setenv("STCT_CACHE", str(tmp_path / "cache"))
+    before = signal.getsignal(signal.SIGTERM)
+    yield tmp_path
+    signal.signal(signal.SIGTERM, before)  # the command sets its own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_block_of_a_page_runs(page, folder):
+    run_page(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    made = ("gallery/", "generated/")  # by the build of the site
+    for found in LINK.finditer(text):
+        target = next(group for group in found.groups() if group).partition("#")[0]
+        if target and "://" not in target and not target.startswith(made):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_tables_of_pages_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    tables = importlib.import_module("tables")
+    for page in tables.PAGES:
+        assert "<!-- table: " in page.read_text("utf-8")
+        assert page.read_text("utf-8") == tables.filled(page), (
+            f"{page.name} is older than benchmarks/results: python docs/tables.py"
+        )
+
+
+def test_readme_is_short_and_every_page_is_in_the_navigation():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
+    listed = set()
+    for page in (ROOT / "docs").glob("*.md"):
+        for block in blocks_of(page):
+            if block.kind == "{toctree}":
+                listed |= set(block.text.split())
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert pages <= listed
+
+
+def test_commands_are_in_the_reference(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    reference = importlib.import_module("command_reference")
+    reference.write_reference(tmp_path / "made" / "commands.md")
+    text = (tmp_path / "made" / "commands.md").read_text("utf-8")
+    commands = re.findall(r"^## stct (\w+)$", text, re.MULTILINE)
+    assert {"correct", "apply", "revert", "report", "train"} <= set(commands)
+    assert "| `--seed` `N` |" in text
+    assert "| `--method` `loo`, `split` or `paper` |" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "module",
+    sorted(
+        ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+        for path in (ROOT / "src").rglob("*.py")
+        if ">>> " in path.read_text("utf-8")
+    ),
+)
+def test_examples_of_docstrings(module, folder):
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.attempted
+    assert not result.failed
+
+
+def test_blocks_are_found_and_broken_ones_are_named(tmp_path, folder):
+    page = tmp_path / "page.md"
+    page.write_text("```sh\nstct correct --no-such-option\n```\n")
+    with pytest.raises(AssertionError, match=r"page.md, line 1: stct correct"):
+        run_page(page)
+    page.write_text(
+        "<!-- not run: slow -->\n```console\n$ stct train a --bad\nout\n```\n"
+    )
+    (block,) = blocks_of(page)
+    assert commands_of(block) == [["stct", "train", "a", "--bad"]]
+    with pytest.raises(AssertionError, match="--bad"):
+        run_page(page)
+    page.write_text("```sh\npip install '.[nothing]'\n```\n")
+    with pytest.raises(AssertionError, match="no extra nothing"):
+        run_page(page)
+    assert "stct" in sys.modules
