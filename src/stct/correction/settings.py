@@ -120,6 +120,31 @@ class IntervalSettings:
 
 
 @dataclass(frozen=True)
+class AnnotatorSettings:
+    """Several labels per row (docs/annotators.md)."""
+
+    errors: float = 0.2  # share of wrong votes, before they are counted; convention
+    errors_rows: float = 10.0  # votes that this is worth; convention
+    one_label_votes: int = 10  # of one label only: a rule; convention
+    one_label_rows: float = 100.0  # votes that the pooled T is worth for it; fitted
+    first_rounds: int = 50  # of Dawid and Skene, without features; limit
+    max_rounds: int = 8  # of features and annotators in turn; limit
+    least_changed: float = 1e-3  # share of the rows; fewer end the rounds; convention
+    tolerance: float = 2e-3  # largest change of a probability; limit
+    steps: int = 2  # of log-odds and annotators in turn, in a round; convention
+    hard_rows: int = 8192  # that fit the mixture; limit
+    # Log-odds of the share of hard rows, log sharpness of easy and hard ones, log-odds
+    # of annotators in them: normal priors; convention.
+    hard_centre: tuple[float, ...] = (-1.0, 0.3, -0.3, 0.5, -1.0)
+    hard_variance: tuple[float, ...] = (1.0, 0.25, 0.25, 0.5, 0.5)
+    # Rise of disagreement with ambiguity of the features: usual, and its spread before
+    # it is measured; from where errors follow the features entirely; fitted.
+    usual_rise: tuple[float, float] = (0.15, 0.15)
+    enough_rise: float = 0.3
+    shared: float = 0.6  # by how much log-odds are then too large; fitted
+
+
+@dataclass(frozen=True)
 class Settings:
     """Settings of all stages."""
 
@@ -131,6 +156,7 @@ class Settings:
     noise: NoiseSettings = field(default_factory=NoiseSettings)
     audit: AuditSettings = field(default_factory=AuditSettings)
     interval: IntervalSettings = field(default_factory=IntervalSettings)
+    annotators: AnnotatorSettings = field(default_factory=AnnotatorSettings)
 
 
 DEFAULT = Settings()
