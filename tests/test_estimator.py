@@ -358,7 +358,7 @@ def test_clean_labels_are_left_alone():
         (lambda X, y: (X.astype(str), y), "X holds text"),
         (lambda X, y: (X.astype(str).astype(object), y), "X holds text"),
         (lambda X, y: (pd.DataFrame(X).astype(str), y), "X holds text"),
-        (lambda X, y: (X, np.column_stack([y, y])), "one label per row"),
+        (lambda X, y: (X, np.column_stack([y, y])[None]), "one label per row"),
         (lambda X, y: (None, y), "one of the two"),
         (lambda X, y: (X, None), "requires y"),
     ],

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from stct.annotations import Annotations, read_annotations
 from stct.audit import (
     AuditResult,
     check_verified,
@@ -28,9 +29,14 @@ from stct.checks import (
     look_at_rows,
     validate_rows,
 )
+from stct.correction.annotator_estimates import Annotator
 from stct.correction.audit import Verified
 from stct.correction.correct import METHODS, correct_labels
-from stct.correction.decision import decide_rows, estimate_accuracy
+from stct.correction.decision import (
+    decide_rows,
+    estimate_accuracy,
+    with_before,
+)
 from stct.correction.given_labels import Labels
 from stct.correction.later_rows import Seen, correct_later_rows, why_not_judged
 from stct.correction.paper import SplitSettings
@@ -51,6 +57,7 @@ from stct.numeric.ray_engine import RayEngine
 from stct.numeric.tiles import map_tiles, single_blas_thread
 from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats, Ints
+from stct.several import fit_several
 
 MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse
 
@@ -112,6 +119,10 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Why it stopped: "max_rounds", "agreement" (another split changed no more
         labels), "coverage" (all splits were run), "nothing_learnt" (the features do not
         explain the labels); of a later batch "judged" or "updated" (see `judge`).
+    annotators_ : list of Annotator
+        Of several labels per row: name, number of labels, estimated accuracy with
+        interval, accuracy by chance, agreement with others, most common errors. Empty
+        with one label per row.
     notes_ : list of str
         What was unusual about the input, in sentences.
 
@@ -180,6 +191,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         verified: ArrayLike | None = None,
         verified_weight: ArrayLike | None = None,
         pred_probs: Any = None,
+        annotations: Any = None,
         transition_matrix: ArrayLike | None = None,
         features_fitted_to_labels: bool = False,
         annotator: ArrayLike | None = None,
@@ -192,8 +204,9 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : array-like of shape (n, d)
             Embeddings of any modality, float or integer, finite. A memory map or
             `stct.numeric.file_rows.FileRows` is read as it is needed.
-        y : array-like of shape (n,)
-            Labels of any hashable type. None, NaN and NA are missing labels.
+        y : array-like of shape (n,) or (n, k)
+            Labels of any hashable type. None, NaN and NA are missing labels. Of shape
+            (n, k): a column for each of k annotators, of which each labels some rows.
         locked : array-like of bool, shape (n,), optional
             Rows that a person has checked: they never move and count as certain.
         verified : array-like of shape (n,), optional
@@ -208,6 +221,12 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Class probabilities of your own model instead of X, columns in sorted label
             order (or a DataFrame with the labels as columns). They must be
             out-of-fold: a model that has seen a row's label repeats it.
+        annotations : DataFrame, mapping, or three sequences, optional
+            Several labels per row as a long table with the columns ``row`` (a number
+            from 0; or ``id``, which the index of X holds), ``annotator`` and ``label``.
+            With it y may be left out, or be the label that each row has now; it is not
+            counted as one of the votes. X may be left out as well: then annotators are
+            estimated from each other alone, as by Dawid and Skene.
         transition_matrix : array-like of shape (C, C), optional
             Pr[given | clean] from an earlier fit of the same labels, or another prior
             estimate. It weighs as much as 20 rows for each of its entries: where there
@@ -230,6 +249,17 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             transition_matrix, features_fitted_to_labels = annotator, True
         engine = self._engine()
+        several, y = read_annotations(X, y, annotations, pred_probs)
+        if several is not None and not several.single:
+            one_label_only = {
+                "transition_matrix": transition_matrix is not None,
+                "features_fitted_to_labels": features_fitted_to_labels,
+                "verified": verified is not None,
+            }
+            self._refuse_with_several(one_label_only)
+            return self._fit_several(
+                several, y, X, pred_probs, locked, engine, progress or _silent
+            )
         if (X is None) == (pred_probs is None):
             raise ValueError("pass embeddings X or pred_probs, one of the two")
         if pred_probs is not None and self.method != "loo":
@@ -265,8 +295,62 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         columns = 0 if X is None else X.shape[1]
         self.notes_ = describe_input(encoded, fixed, columns, constant)
         self._decide(result, encoded, codes, fixed, seen)
+        self.annotators_: list[Annotator] = []
+        if several is not None:
+            self.annotators_ = several.describe(result.posterior)
         report(1.0)
         return self
+
+    def _fit_several(
+        self,
+        annotations: Annotations,
+        y: ArrayLike | None,
+        X: Any,
+        pred_probs: Any,
+        locked: ArrayLike | None,
+        engine: Engine,
+        progress: Progress,
+    ) -> Self:
+        """Fit to several labels per row; X may be None."""
+        constant = 0
+        if X is not None:
+            X = validate_rows(self, X, reset=True)
+            constant = look_at_rows(X, engine)
+        with single_blas_thread():
+            found = fit_several(
+                annotations,
+                y,
+                X=X,
+                pred_probs=pred_probs,
+                locked=locked,
+                settings=self._settings(),
+                engine=engine,
+                progress=progress,
+            )
+        columns = 0 if X is None else X.shape[1]
+        self.notes_ = describe_input(found.encoded, found.locked, columns, constant)
+        self.notes_ += found.notes
+        self._decide(
+            found.result,
+            found.encoded,
+            found.encoded.codes,
+            found.locked,
+            None,
+            found.accuracy,
+        )
+        self.annotators_ = found.annotators
+        progress(1.0)
+        return self
+
+    def _refuse_with_several(self, passed: dict[str, bool]) -> None:
+        """Refuse what takes one label per row."""
+        if self.method != "loo":
+            raise ValueError(
+                f"method {self.method!r} takes one label per row; several take 'loo'"
+            )
+        for name, is_there in passed.items():
+            if is_there:
+                raise ValueError(f"{name} goes with one label per row, not several")
 
     def fit_correct(
         self, X: Any = None, y: ArrayLike | None = None, **keywords: Any
@@ -402,8 +486,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Give the model for new rows."""
         if self._fitted.model is None:
             raise ValueError(
-                "fitted from pred_probs: there is no model for new rows; "
-                "predict with the model that made them"
+                "fitted from pred_probs, or without embeddings: there is no model for "
+                "new rows; predict with the model that made them"
             )
         return self._fitted.model
 
@@ -453,10 +537,12 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given: Ints,
         locked: NDArray[np.bool_],
         verified: Verified | None,
+        before: float | None = None,
     ) -> None:
         """Set every fitted attribute from the posterior.
 
-        ``given`` are the labels with those of verified rows in place.
+        ``given`` are the labels with those of verified rows in place, ``before`` an
+        estimate of the accuracy of labels that were put together.
         """
         Q = result.posterior
         decision = decide_rows(result, given, locked, self.min_odds)
@@ -469,9 +555,12 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.action_ = decision.action
         self.labels_ = decode(encoded, decision.labels)
         self.confidence_ = decision.confidence
-        self.estimated_accuracy_ = estimate_accuracy(
+        accuracy = estimate_accuracy(
             result, given, decision.confidence, locked, self._settings().interval
         )
+        if before is not None:
+            accuracy = with_before(accuracy, before)
+        self.estimated_accuracy_ = accuracy
         self.audit_: AuditResult | None = None
         if verified is not None:
             self.audit_ = judge_audit(result, encoded.codes, verified, self.min_odds)

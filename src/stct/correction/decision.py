@@ -138,6 +138,13 @@ def estimate_accuracy(
     )
 
 
+def with_before(accuracy: EstimatedAccuracy, before: float) -> EstimatedAccuracy:
+    """Give another estimate before correction, its interval moved along."""
+    low, high = accuracy.before_interval
+    half = max(accuracy.before - low, high - accuracy.before)
+    return accuracy._replace(before=before, before_interval=interval(before, half))
+
+
 def model_error(confusion: float | None, settings: IntervalSettings) -> float:
     """Half-width of an interval beyond that of sampling."""
     if confusion is None:
