@@ -21,6 +21,7 @@ OPTIONS = {
         "--embeddings",
         "--embeddings-column",
         "--text-column",
+        "--feature-columns",
         "--encoder",
         "--skip-bad",
         "--cache-dir",

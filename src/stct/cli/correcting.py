@@ -16,6 +16,7 @@ def correct(
     embeddings: shared.EmbeddingsFile = None,
     embeddings_column: shared.EmbeddingsColumn = None,
     text_column: options.TextColumn = None,
+    feature_columns: options.FeatureColumns = None,
     encoder: options.EncoderName = None,
     skip_bad: shared.SkipBad = False,
     cache_dir: options.CacheFolder = None,
@@ -38,7 +39,7 @@ def correct(
     quiet: shared.Quiet = False,
     json_output: shared.AsJson = False,
 ) -> None:
-    """Correct the labels of TABLE from an embedding of every row.
+    """Correct the labels of TABLE from an embedding of every row, or its columns.
 
     [bold]Examples[/bold]
 
@@ -56,6 +57,8 @@ def correct(
 
     stct correct houses.csv --embeddings houses.npy --label-column price --numeric
 
+    stct correct loans.csv --feature-columns age,income,since
+
     [bold]DIR gets the labels first, whole or not at all, then the report[/bold]
 
     report.html: open it in a browser to look, review, and export your decisions.
@@ -72,7 +75,7 @@ def correct(
 
     review.npz: what 'stct report DIR' needs to make report.html again.
 
-    features.npz: how columns became numbers, where --text-column did.
+    features.npz: how columns became numbers, where nothing else did.
     """
     start = time.perf_counter()  # imports take their time too
     from stct.console import progress, show_summary
@@ -98,20 +101,25 @@ def correct(
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
     from_file = embeddings or embeddings_column or pred_probs
-    if from_file and (encoder or text_column):
+    if from_file and (encoder or text_column or feature_columns):
         raise ValueError(
-            "give embeddings, --pred-probs, or --encoder and --text-column: one of them"
+            "give embeddings, --pred-probs, --feature-columns, or --encoder and "
+            "--text-column: one of them"
         )
     if (cache_dir is not None or no_cache) and encoder is None:
         raise ValueError("--cache-dir and --no-cache need --encoder")
     if skip_bad and not (encoder or text_column):
         raise ValueError("--skip-bad needs --encoder or --text-column")
+    if table.is_dir() and encoder is None:
+        raise ValueError(f"{table}: a folder of images needs --encoder NAME")
     embedded = None
-    if encoder is not None or text_column is not None:
+    if not from_file:
         embedded = _embed(
             table,
             encoder,
-            text_column,
+            text_column=text_column,
+            feature_columns=feature_columns,
+            locked_column=locked_column,
             label_column=label_column,
             image_column=image_column,
             id_column=id_column,
@@ -120,8 +128,6 @@ def correct(
             use_cache=not no_cache,
             quiet=silent,
         )
-    elif table.is_dir():
-        raise ValueError(f"{table}: a folder of images needs --encoder NAME")
     with progress(f"Reading {table}", quiet=silent):
         inputs = read_inputs(
             table,
@@ -203,30 +209,38 @@ def _engine(name: options.EngineName, ray_address: str | None) -> Any:
 def _embed(
     table: Path,
     encoder_name: str | None,
-    text_column: str | None,
     *,
-    label_column: str,
+    text_column: str | None,
+    feature_columns: str | None,
+    locked_column: str | None,
     **more: Any,
 ) -> Any:
-    """Embed images, or a column of text: the encoder tells which."""
-    from stct.encoders import TextEncoder
+    """Embed images, or columns of a table: the encoder tells which."""
+    if encoder_name is not None and feature_columns is not None:
+        raise ValueError("give --encoder or --feature-columns, not both")
+    from stct.encoders import Encoder
 
     name = None if encoder_name == "tfidf" else encoder_name
     encoder = None if name is None else _load_encoder(name)
-    if encoder is None or isinstance(encoder, TextEncoder):
-        if text_column is None:
-            raise ValueError(f"--encoder {encoder_name} needs --text-column NAME")
-        from stct.features.inputs import embed_column
+    if isinstance(encoder, Encoder):
+        if text_column is not None:
+            raise ValueError(
+                f"encoder {encoder_name} is a model of images; for --text-column take "
+                "tfidf, minilm, or hf: with a model of text"
+            )
+        from stct.encoders.inputs import embed_source
 
-        return embed_column(table, encoder, text_column=text_column, **more)
-    if text_column is not None:
-        raise ValueError(
-            f"encoder {encoder_name} is a model of images; for --text-column take "
-            "tfidf, minilm, or hf: with a model of text"
-        )
-    from stct.encoders.inputs import embed_source
+        return embed_source(table, encoder, **more)
+    from stct.features.inputs import embed_columns
 
-    return embed_source(table, encoder, label_column=label_column, **more)
+    return embed_columns(
+        table,
+        encoder=encoder,
+        text_column=text_column,
+        feature_columns=feature_columns,
+        locked_column=locked_column,
+        **more,
+    )
 
 
 def _load_encoder(name: str) -> Any:

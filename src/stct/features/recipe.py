@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from stct.data.arrays import read_arrays
 from stct.data.outputs import WRITTEN_BY
 from stct.data.tables import Table
+from stct.features.columns import TableRecipe
+from stct.features.lists import ListsRecipe
 from stct.features.text import EncoderRecipe, TfidfRecipe
 
 Array = NDArray[Any]
 
 _VERSION = 1
-_KINDS: dict[str, Any] = {r.kind: r for r in (TfidfRecipe, EncoderRecipe)}
+_RECIPES: tuple[Any, ...] = (TfidfRecipe, EncoderRecipe, TableRecipe, ListsRecipe)
+_KINDS = {recipe.kind: recipe for recipe in _RECIPES}
 
 
 class Recipe(Protocol):

@@ -52,6 +52,15 @@ TextColumn = Annotated[
         "--encoder, in place of --embeddings.",
     ),
 ]
+FeatureColumns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES|all",
+        help="Columns of TABLE that tell the rows apart, as a,b,c: numbers, dates and "
+        "categories, in place of --embeddings. all: all but labels and ids. Without "
+        "any of these options, lists, texts or columns are found, and a note says so.",
+    ),
+]
 CacheFolder = Annotated[
     Path | None,
     typer.Option(
