@@ -206,7 +206,7 @@ def test_models_that_do_not_fit(tmp_path, monkeypatch, refuse):
     write_table(tmp_path / "t.csv", ["text", "label"], zip(texts, given, strict=True))
     command = ["correct", "t.csv", "--encoder"]
     save_text_model(tmp_path / "bert")
-    write_table(tmp_path / "n.csv", ["size", "label"], [[i % 5, i % 2] for i in range(9)])
+    write_table(tmp_path / "n.csv", ["size", "label"], [[5, 0], [7, 1]] * 4)
     refuse("correct", "n.csv", "--encoder", "hf:bert", says="needs --text-column NAME")
     save_model(tmp_path / "vit", "vit")
     refuse(*command, "hf:vit", "--text-column", "text", says="is a model of images")
