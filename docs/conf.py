@@ -46,6 +46,7 @@ myst_enable_extensions = ["attrs_inline"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # tables.md begins with small headings
 
+default_role = "py:obj"  # `name` in a docstring leads to that name
 autodoc_typehints = "none"  # numpydoc says them in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -10,6 +10,9 @@ import pytest
 from documented import ROOT, blocks_of, commands_of, run_page
 from reader import write_files
 
+import stct.train
+from stct import __version__
+
 PAGES = [
     ROOT / "README.md",
     *sorted(
@@ -68,6 +71,20 @@ def test_readme_is_short_and_every_page_is_in_the_navigation():
                 listed |= set(block.text.split())
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     assert pages <= listed
+
+
+def test_public_names_are_in_the_reference():
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    names = [name for name in stct.__all__ if not name.startswith("_")]
+    for name in [f"stct.{name}" for name in names]:
+        assert f":: {name}\n" in text, name
+    for name in stct.train.__all__:
+        assert f":: stct.train.{name}\n" in text, name
+
+
+def test_one_version_everywhere():
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\n## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
 
 
 def test_commands_are_in_the_reference(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 import typer.main
 from command import stct
 
-from stct import LabelCorrector
+from stct import LabelCorrector, __version__
 from stct.cli import app
 from stct.cli.options.correcting import Method
 from stct.cli.options.rewriting import Kind
@@ -184,7 +184,7 @@ def test_help_and_version(tmp_path):
     for text in ("stct correct photos.csv", "patch.csv", "soft_labels.npz", "abstain"):
         assert text in done.stdout
     done = stct("--version", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "stct 0.1.0\n")
+    assert (done.returncode, done.stdout) == (0, f"stct {__version__}\n")
 
 
 @pytest.mark.parametrize("name", ["apply", "revert", "demo", "bench", "correct"])

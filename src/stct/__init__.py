@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from stct.multi_label import MultiLabelCorrector
     from stct.numeric_labels import NumericLabelChecker
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "LabelCorrector",
     "MultiLabelCorrector",
