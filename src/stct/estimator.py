@@ -4,7 +4,7 @@ import warnings
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,10 +38,15 @@ from stct.correction.decision import (
     with_before,
 )
 from stct.correction.given_labels import Labels
-from stct.correction.later_rows import Seen, correct_later_rows, why_not_judged
+from stct.correction.later_rows import (
+    Seen,
+    correct_later_rows,
+    sum_rows,
+    why_not_judged,
+)
 from stct.correction.paper import SplitSettings
 from stct.correction.pipeline import Prior, correct_probabilities
-from stct.correction.resemblance import compare, describe_differences
+from stct.correction.resemblance import Difference, compare, describe_differences
 from stct.correction.result import Correction, Progress
 from stct.correction.settings import DEFAULT, Settings
 from stct.corrector_file import (
@@ -52,7 +57,7 @@ from stct.corrector_file import (
 from stct.labels import EncodedLabels, decode, encode_known
 from stct.notes import describe_input, describe_result
 from stct.numeric.engine import Engine, Local
-from stct.numeric.models import Model
+from stct.numeric.models import LogOddsModel, Model
 from stct.numeric.ray_engine import RayEngine
 from stct.numeric.tiles import map_tiles, single_blas_thread
 from stct.numeric.top_classes import TopClasses
@@ -406,6 +411,8 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         look_at_rows(X, engine)
         encoded = encode_known(y, self.classes_)
         check_lengths(encoded, len(X))
+        if not (encoded.codes >= 0).any():
+            raise ValueError("y has no labels; predict gives the labels of such rows")
         fixed = check_locked(locked, encoded.codes)
         looked_at = check_verified(verified, verified_weight, encoded)
         codes = encoded.codes
@@ -423,6 +430,26 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch.notes_ += describe_differences(batch.differences_)
         batch._decide(result, encoded, codes, fixed, looked_at)
         return batch
+
+    def compare(self, X: Any) -> list[Difference]:
+        """Test whether rows without labels look like those of the fit.
+
+        Empty where there is nothing to compare with; `judge` compares labels as well.
+        """
+        check_is_fitted(self)
+        record, X = self._fitted.fit, validate_rows(self, X, reset=False)
+        if record is None:
+            return []
+        labels = Labels(
+            np.full(len(X), -1, dtype=np.intp),
+            np.zeros(len(X), dtype=bool),
+            len(self.classes_),
+            self._engine(),
+        )
+        model = cast(LogOddsModel, self._needed_model())
+        with single_blas_thread():
+            sums = sum_rows(X, labels, model, np.ones(len(X), dtype=bool))
+        return compare(record, sums)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted corrector to an .npz file, for `load`.

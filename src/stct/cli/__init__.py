@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import typer
 
+from stct.cli.checking import check
 from stct.cli.correcting import correct, plan
 from stct.cli.options import shared
 from stct.cli.reporting import export, report
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (  # in the order of the help
     correct,
+    check,
     apply,
     revert,
     report,

@@ -5,13 +5,16 @@ import time
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from stct.cli import other_labels
-from stct.cli.extras import require
+from stct.cli.later import judge_later, load_any_encoder
 from stct.cli.options import correcting as options
 from stct.cli.options import shared
 
 
 def correct(
+    context: typer.Context,
     table: options.TableOrImages,
     embeddings: shared.EmbeddingsFile = None,
     embeddings_column: shared.EmbeddingsColumn = None,
@@ -32,6 +35,8 @@ def correct(
     multi_label: options.MultiLabel = None,
     numeric: options.Numeric = False,
     seed: shared.Seed = 0,
+    earlier: options.EarlierRun = None,
+    refit: options.Refit = False,
     engine: options.EngineChoice = options.EngineName.LOCAL,
     ray_address: options.RayAddress = None,
     output: shared.OutFolder = Path("stct-output"),
@@ -59,6 +64,8 @@ def correct(
 
     stct correct loans.csv --feature-columns age,income,since
 
+    stct correct new.csv --embeddings new.npy --from stct-output -o new-output
+
     [bold]DIR gets the labels first, whole or not at all, then the report[/bold]
 
     report.html: open it in a browser to look, review, and export your decisions.
@@ -76,13 +83,13 @@ def correct(
     review.npz: what 'stct report DIR' needs to make report.html again.
 
     features.npz: how columns became numbers, where nothing else did.
+
+    corrector.npz: the fitted model, for --from, 'stct predict' and 'stct check'.
     """
     start = time.perf_counter()  # imports take their time too
-    from stct.console import progress, show_summary
+    from stct.console import progress
     from stct.data.inputs import fit_inputs, read_inputs
-    from stct.data.outputs import check_folder, whole_folder
-    from stct.data.results import write_results
-    from stct.data.summary import as_json
+    from stct.data.outputs import check_folder
     from stct.data.tables import require_column
 
     silent = quiet or json_output
@@ -100,6 +107,32 @@ def correct(
     )
     check_folder(output, overwrite=overwrite)
     where = _engine(engine, ray_address)
+    _check_from(context, earlier)
+    if earlier is not None:
+        judged = judge_later(
+            earlier,
+            table,
+            refit=refit,
+            engine=where,
+            min_odds=min_odds if _is_given(context, "min_odds") else None,
+            embeddings=embeddings,
+            embeddings_column=embeddings_column,
+            encoder=encoder,
+            label_column=label_column,
+            id_column=id_column,
+            image_column=image_column,
+            locked_column=locked_column,
+            locked=locked,
+            skip_bad=skip_bad,
+            cache_dir=cache_dir,
+            use_cache=not no_cache,
+            quiet=silent,
+        )
+        summary = _write(
+            output, table, *judged, image_column, overwrite=overwrite, quiet=silent
+        )
+        _show(summary, output, start, quiet=quiet, json_output=json_output)
+        return
     from_file = embeddings or embeddings_column or pred_probs
     if from_file and (encoder or text_column or feature_columns):
         raise ValueError(
@@ -155,9 +188,7 @@ def correct(
         return
     if image_column is not None:
         require_column(inputs.table, table, image_column, "--image-column")
-        image_column = "id" if image_column == inputs.id_column else image_column
     from stct import LabelCorrector
-    from stct.report import REPORT_FILES, labels_are_safe, write_report
 
     corrector = LabelCorrector(
         method.value, min_odds=min_odds, engine=where, random_state=seed
@@ -166,16 +197,59 @@ def correct(
     with progress("Correcting", quiet=silent) as report:
         fit_inputs(corrector, inputs, report)
     seconds = time.perf_counter() - started
+    summary = _write(
+        output,
+        table,
+        inputs,
+        embedded,
+        corrector,
+        seconds,
+        None,
+        image_column,
+        overwrite=overwrite,
+        quiet=silent,
+    )
+    _show(summary, output, start, quiet=quiet, json_output=json_output)
+
+
+def _write(
+    output: Path,
+    table: Path,
+    inputs: Any,
+    embedded: Any,
+    corrector: Any,
+    seconds: float,
+    earlier: dict[str, Any] | None,
+    image_column: str | None,
+    *,
+    overwrite: bool,
+    quiet: bool,
+) -> dict[str, Any]:
+    """Write the labels, then the report, and give the summary."""
+    from stct.console import progress
+    from stct.data.outputs import whole_folder
+    from stct.data.results import write_results
+    from stct.data.tables import require_column
+    from stct.report import REPORT_FILES, labels_are_safe, write_report
+
+    if image_column is not None:
+        require_column(inputs.table, table, image_column, "--image-column")
+        image_column = "id" if image_column == inputs.id_column else image_column
     with (
-        progress("Writing the labels", quiet=silent),
+        progress("Writing the labels", quiet=quiet),
         whole_folder(output, overwrite=overwrite) as folder,
     ):
         summary = write_results(
-            folder, inputs, corrector, seconds=seconds, more_files=REPORT_FILES
+            folder,
+            inputs,
+            corrector,
+            seconds=seconds,
+            more_files=REPORT_FILES,
+            earlier=earlier,
         )
     with (
         labels_are_safe(output),
-        progress("Writing the report", quiet=silent) as report,
+        progress("Writing the report", quiet=quiet) as report,
     ):
         missing = write_report(
             output,
@@ -187,10 +261,53 @@ def correct(
             progress=report,
         )
     summary["notes"] += missing
+    return dict(summary)
+
+
+def _show(
+    summary: dict[str, Any],
+    output: Path,
+    start: float,
+    *,
+    quiet: bool,
+    json_output: bool,
+) -> None:
+    """Print the summary for people or for machines."""
+    from stct.console import show_summary
+    from stct.data.summary import as_json
+
     if json_output:
         print(as_json(summary), end="")
     elif not quiet:
         show_summary(summary, output, time.perf_counter() - start)
+
+
+_NOT_WITH_FROM = (
+    "method",
+    "pred_probs",
+    "seed",
+    "text_column",
+    "feature_columns",
+    "multi_label",
+    "numeric",
+)
+
+
+def _check_from(context: typer.Context, earlier: Path | None) -> None:
+    """Refuse what an earlier run has decided, and --refit without one."""
+    if earlier is None:
+        if _is_given(context, "refit"):
+            raise ValueError("--refit goes with --from DIR")
+        return
+    for name in _NOT_WITH_FROM:
+        if _is_given(context, name):
+            option = "--" + name.replace("_", "-")
+            raise ValueError(f"--from takes no {option}: the earlier run has its own")
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Tell whether an option was on the command line."""
+    return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
 
 
 def _engine(name: options.EngineName, ray_address: str | None) -> Any:
@@ -221,7 +338,7 @@ def _embed(
     from stct.encoders import Encoder
 
     name = None if encoder_name == "tfidf" else encoder_name
-    encoder = None if name is None else _load_encoder(name)
+    encoder = None if name is None else load_any_encoder(name)
     if isinstance(encoder, Encoder):
         if text_column is not None:
             raise ValueError(
@@ -241,18 +358,6 @@ def _embed(
         locked_column=locked_column,
         **more,
     )
-
-
-def _load_encoder(name: str) -> Any:
-    """Load an encoder by name, or the one in a model of 'stct train'."""
-    if not Path(name).exists():
-        from stct.encoders import load_encoder
-
-        return load_encoder(name)
-    require("torch", "lightning_fabric", "safetensors", extra="train")
-    from stct.train.as_encoder import own_encoder
-
-    return own_encoder(Path(name))
 
 
 def plan(

@@ -103,38 +103,74 @@ def predict(
     model: options.ModelFile,
     data: options.PredictData,
     output: options.PredictFile,
+    embeddings: shared.EmbeddingsFile = None,
+    embeddings_column: shared.EmbeddingsColumn = None,
+    encoder: options.EncoderNow = None,
     image_column: options.PathColumn = None,
     id_column: shared.IdColumn = None,
     skip_bad: options.LeaveOut = False,
     overwrite: options.ReplaceFile = False,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Label new images with a trained model.
+    """Label new rows or images, with a model of 'stct correct' or 'stct train'.
 
-    FILE gets id, label, confidence and one column of probabilities for each class. The
-    images are given the size and the colours of those the model has learnt from.
+    FILE gets id, label, confidence and one column of probabilities for each class.
+    With an output folder of 'stct correct', images, texts and columns are embedded as
+    they were there; rows of --embeddings need the same columns. With a run of 'stct
+    train', images are given the size and the colours of those it has learnt from.
 
-    [bold]Example[/bold]
+    [bold]Examples[/bold]
+
+    stct predict stct-output new.csv --embeddings new.npy -o predictions.csv
+
+    stct predict stct-output new-photos/ -o predictions.csv
 
     stct predict run new-photos/ -o predictions.csv
     """
-    require(*TRAINING, extra="train")
-    from stct.console import progress
+    from stct.cli.later import is_corrector, predict_later
     from stct.data.outputs import check_file
-    from stct.train.predictions import predict_to_file
 
     check_file(output, overwrite=overwrite)
-    with progress("Predicting", quiet=quiet):
-        done = predict_to_file(
+    if is_corrector(model):
+        rows, notes = predict_later(
             model,
             data,
             output,
             overwrite=overwrite,
+            embeddings=embeddings,
+            embeddings_column=embeddings_column,
+            encoder=encoder,
             image_column=image_column,
             id_column=id_column,
             skip_bad=skip_bad,
+            quiet=quiet,
         )
+        what = "rows"
+    else:
+        given = {
+            "--embeddings": embeddings,
+            "--embeddings-column": embeddings_column,
+            "--encoder": encoder,
+        }
+        for option, value in given.items():
+            if value is not None:
+                raise ValueError(f"{option} goes with an output folder of stct correct")
+        require(*TRAINING, extra="train")
+        from stct.console import progress
+        from stct.train.predictions import predict_to_file
+
+        with progress("Predicting", quiet=quiet):
+            rows, notes = predict_to_file(
+                model,
+                data,
+                output,
+                overwrite=overwrite,
+                image_column=image_column,
+                id_column=id_column,
+                skip_bad=skip_bad,
+            )
+        what = "images"
     if not quiet:
-        print(f"{output}: labels of {done.rows:,} images")
-        for note in done.notes:
+        print(f"{output}: labels of {rows:,} {what}")
+        for note in notes:
             print(f"  note: {note}")

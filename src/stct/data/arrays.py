@@ -46,6 +46,15 @@ def read_array(path: Path, name: str) -> Array:
         raise ValueError(f"{path}: no readable array {name!r}: {error}") from error
 
 
+def array_names(path: Path) -> list[str]:
+    """Name the arrays of an .npz file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist()]
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path}: not an .npz file of stct: {error}") from error
+
+
 def row_blocks(path: Path, name: str) -> Iterator[tuple[slice, Array]]:
     """Read one 2-d array in blocks of rows, each with its place."""
     try:

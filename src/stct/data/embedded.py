@@ -43,8 +43,9 @@ def embedded_images(
     """
     table, numbers = images.table, None
     if table is None:
-        assert images.labels is not None
-        table = _as_csv(images.ids, images.labels.tolist(), label_column)
+        labels = images.labels
+        known = [None] * len(images.ids) if labels is None else labels.tolist()
+        table = _as_csv(images.ids, known, label_column)
     elif images.id_column is None:
         numbers = [int(text) for text in images.ids]
     notes = list(images.notes)

@@ -91,6 +91,7 @@ def read_inputs(
     embedded: Embedded | None = None,
     pred_probs: Path | None = None,
     classes: bool = True,
+    to_fit: bool = True,
 ) -> Inputs:
     """Read a table and its embeddings, joined by id where both have ids.
 
@@ -100,6 +101,7 @@ def read_inputs(
     its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
     source of images, or a table with a recipe, that was read and embedded before.
     Labels that are no ``classes`` are several for a row, text or lists, or numbers.
+    Inputs that are not ``to_fit`` may be of one class or none.
     """
     table = read_table(table_path) if embedded is None else embedded.table
     if not table.num_rows:
@@ -166,7 +168,7 @@ def read_inputs(
         recipe=None if embedded is None else embedded.recipe,
         pred_probs=P,
     )
-    if classes:
+    if classes and to_fit:
         folder = embedded is not None and embedded.recipe is None
         column = "" if folder else f": column {label_column!r}"
         check_classes(list(inputs.original.values()), f"{table_path}{column}")

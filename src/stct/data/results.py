@@ -12,13 +12,16 @@ from stct.data.columns import encode_label, is_text_column
 from stct.data.inputs import Inputs
 from stct.data.outputs import SUMMARY
 from stct.data.patches import make_patch
+from stct.data.row_digests import row_digests
 from stct.data.summary import as_json, summarise
 from stct.data.tables import Column, Table, write_table
 
 if TYPE_CHECKING:
     from stct.estimator import LabelCorrector
 
+CORRECTOR = "corrector.npz"  # the fitted model, for later batches
 RECIPE = "features.npz"  # how columns became embeddings, for new rows
+MOST_DIGESTS = 2**24  # rows that later batches can be compared with one by one
 _CONFIDENCE_DECIMALS = 6
 
 
@@ -29,8 +32,14 @@ def write_results(
     *,
     seconds: float,
     more_files: Sequence[str] = (),
+    earlier: dict[str, Any] | None = None,
+    for_later: bool = True,
 ) -> dict[str, Any]:
-    """Write the files into an empty folder and return the summary."""
+    """Write the files into an empty folder and return the summary.
+
+    ``earlier`` says which run judged a later batch, and what differs. With
+    ``for_later`` this run can judge others: the fitted corrector is written.
+    """
     new = corrected_labels(inputs, corrector)
     sure = corrector.confidence_.astype(np.float64)
     confidence = sure.round(_CONFIDENCE_DECIMALS).tolist()
@@ -40,12 +49,18 @@ def write_results(
     patch = make_patch(inputs.ids, inputs.labels, new, confidence, text_only=text_only)
     names = [f"labels.{inputs.table.format}", "soft_labels.npz", "patch.csv", SUMMARY]
     write_table(folder / names[0], labels)
-    _write_soft_labels(folder / names[1], inputs, corrector)
+    for_later = for_later and inputs.pred_probs is None
+    taught = for_later and (earlier is None or earlier["refit"])
+    _write_soft_labels(folder / names[1], inputs, corrector, taught=taught)
     write_table(folder / names[2], patch)
     if inputs.recipe is not None:
         write_arrays(folder / RECIPE, inputs.recipe)
         names.append(RECIPE)
+    if for_later:
+        corrector.save(folder / CORRECTOR)
+        names.append(CORRECTOR)
     summary = summarise(inputs, corrector, new, actions)
+    summary["from"] = earlier
     summary["notes"] += renamed
     summary["seconds"] = round(seconds, 3)
     summary["files"] = [*names, *more_files]
@@ -109,10 +124,14 @@ def with_other_columns(
     ), notes
 
 
-def _write_soft_labels(path: Path, inputs: Inputs, corrector: "LabelCorrector") -> None:
+def _write_soft_labels(
+    path: Path, inputs: Inputs, corrector: "LabelCorrector", *, taught: bool
+) -> None:
     """Write ids (n,), classes (C,) and probabilities (n, C); no pickles, no dates.
 
-    Of a sparse (n, C) the kept entries: top_classes and top_probabilities (n, k).
+    Of a sparse (n, C) the kept entries: top_classes and top_probabilities (n, k). Rows
+    that the model was ``taught`` also get a digest and the code of their label, by
+    which later batches know them: row_digests and given_codes (n,).
     """
     Q = corrector.label_distributions_  # noqa: N806
     arrays = {
@@ -124,6 +143,11 @@ def _write_soft_labels(path: Path, inputs: Inputs, corrector: "LabelCorrector") 
     else:
         arrays["top_classes"] = Q.indices.reshape(Q.shape[0], -1)
         arrays["top_probabilities"] = Q.data.reshape(Q.shape[0], -1)
+    if taught and len(inputs.ids) <= MOST_DIGESTS:
+        place = {label: code for code, label in enumerate(corrector.classes_.tolist())}
+        codes = [-1 if label is None else place[label] for label in inputs.targets]
+        arrays["row_digests"] = row_digests(inputs.embeddings)
+        arrays["given_codes"] = np.array(codes, dtype=np.int32)
     write_arrays(path, arrays)
 
 

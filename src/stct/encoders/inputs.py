@@ -19,6 +19,7 @@ def embed_source(
     skip_bad: bool = False,
     cache_dir: Path | None = None,
     use_cache: bool = True,
+    labels_required: bool = True,
     quiet: bool = False,
 ) -> Embedded:
     """Read images as `read_images` does and embed them as `embed` does."""
@@ -30,6 +31,7 @@ def embed_source(
             id_column=id_column,
             at_most=encoder.preprocess.pixels,
             skip_bad=skip_bad,
+            labels_required=labels_required,
             progress=report,
         )
     with progress("Embedding", quiet=quiet) as report:

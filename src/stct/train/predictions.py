@@ -3,14 +3,10 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from stct.data.columns import encode_label
 from stct.data.images import read_images
 from stct.data.outputs import check_file, whole_file
-from stct.data.tables import Table, table_format, write_table
+from stct.data.predictions import prediction_table
+from stct.data.tables import table_format, write_table
 from stct.train.images import Images, skipped_note
 from stct.train.inference import predict
 from stct.train.model_file import load_model
@@ -42,32 +38,7 @@ def predict_to_file(
     fabric = make_fabric()
     network.to(fabric.device)
     P = predict(network, Images(images.images, fabric.device), fabric)  # noqa: N806
-    table = _table(table_format(output), images.ids, about.classes, P)
+    table = prediction_table(table_format(output), images.ids, about.classes, P)
     with whole_file(output, overwrite=overwrite) as path:
         write_table(path, table)
     return Predicted(len(images), [*images.notes, *skipped_note(images)])
-
-
-def _table(
-    kind: str,
-    ids: list[str],
-    classes: list[Any],
-    P: NDArray[np.float32],  # noqa: N803
-) -> Table:
-    """Six digits after the point; labels in their own type where the format has any."""
-    text = kind in ("csv", "tsv")
-
-    def numbers(values: NDArray[np.float32]) -> list[Any]:
-        return [f"{v:.6f}" if text else round(v, 6) for v in values.tolist()]
-
-    names = [encode_label(label, text_only=False) for label in classes]
-    one_type = len({type(label) for label in classes}) == 1
-    labels = classes if text or one_type else names
-    best = P.argmax(axis=1)
-    columns = {
-        "id": ids,
-        "label": [labels[i] for i in best],
-        "confidence": numbers(P.max(axis=1)),
-        **{f"p:{name}": numbers(P[:, i]) for i, name in enumerate(names)},
-    }
-    return Table(kind, columns, len(ids), schema=pa.schema([]))

@@ -58,7 +58,9 @@ def finish(
         start = starting_labels(encoded.codes, state, config)
         y = [None if code < 0 else encoded.classes[code] for code in start]
         corrector = fit_corrector(H, y, state, config, request.seed)
-        summary = write_results(temporary, inputs, corrector, seconds=seconds)
+        summary = write_results(
+            temporary, inputs, corrector, seconds=seconds, for_later=False
+        )
         summary["files"] = [*summary["files"], *REPORT_FILES]
     else:
         summary = _write_given(temporary, inputs, seconds)

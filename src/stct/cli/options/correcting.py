@@ -96,6 +96,24 @@ NumWorkers = Annotated[
         help="CPUs of the cluster that it would run on, each as fast as one here.",
     ),
 ]
+EarlierRun = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="DIR",
+        help="Judge TABLE with the model and the noise model of an earlier output "
+        "folder (or its corrector.npz), without a new fit. Images, texts and columns "
+        "are embedded as they were there.",
+    ),
+]
+Refit = Annotated[
+    bool,
+    typer.Option(
+        "--refit",
+        help="With --from: let the model learn from TABLE as well. The earlier rows "
+        "are in it as sums and are not read again.",
+    ),
+]
 PredProbsFile = Annotated[
     Path | None,
     typer.Option(

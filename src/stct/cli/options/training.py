@@ -83,13 +83,17 @@ SaveEvery = Annotated[
 ]
 ModelFile = Annotated[
     Path,
-    typer.Argument(metavar="MODEL", help="A model.safetensors, or a run's folder."),
+    typer.Argument(
+        metavar="MODEL",
+        help="The output folder of 'stct correct' (or its corrector.npz), or of 'stct "
+        "train' (or its model.safetensors).",
+    ),
 ]
 PredictData = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help="Images as for 'stct train'; labels if any are not looked at.",
+        help="A table, or images as for 'stct train'; labels if any are not looked at.",
     ),
 ]
 PredictFile = Annotated[
@@ -99,6 +103,15 @@ PredictFile = Annotated[
         "-o",
         metavar="FILE",
         help="Table to write: .csv, .tsv, .parquet or .jsonl.",
+    ),
+]
+EncoderNow = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="NAME|PATH",
+        help="Where the encoder of 'stct correct --encoder' is now, if it has moved; "
+        "another one is refused.",
     ),
 ]
 LeaveOut = Annotated[
