@@ -75,8 +75,8 @@ def test_correct_apply_revert(tmp_path, ending):
     own, all_of_it = map(float, re.match(told, done.stdout).groups())
     assert own <= all_of_it
     out = tmp_path / "stct-output"
-    expected = [f"labels.{ending}", "patch.csv", "report.html", "review.npz"]
-    expected += ["soft_labels.npz", "summary.json"]
+    expected = ["corrector.npz", f"labels.{ending}", "patch.csv", "report.html"]
+    expected += ["review.npz", "soft_labels.npz", "summary.json"]
     assert sorted(file.name for file in out.iterdir()) == expected
 
     table, labels = read_table(path), read_table(out / f"labels.{ending}")
@@ -149,7 +149,8 @@ def test_json_summary_and_the_same_bytes_again(tmp_path):
     assert summary["inputs"]["table"] == {"file": "t.csv", "sha256": digest}
     assert any("'confidence_original'" in note for note in summary["notes"])
 
-    files = ["labels.csv", "patch.csv", "report.html", "review.npz", "soft_labels.npz"]
+    files = ["corrector.npz", "labels.csv", "patch.csv", "report.html", "review.npz"]
+    files += ["soft_labels.npz"]
     before = [(out / name).read_bytes() for name in files]
     done = stct(*command, "--overwrite", "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

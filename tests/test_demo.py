@@ -12,7 +12,7 @@ from stct.data.tables import read_table
 
 pytestmark = pytest.mark.slow  # starts real processes
 
-FILES = ["digits.csv", "digits.npy", "labels.csv"]
+FILES = ["corrector.npz", "digits.csv", "digits.npy", "labels.csv"]
 FILES += ["patch.csv", "report.html", "review.npz", "soft_labels.npz", "summary.json"]
 
 

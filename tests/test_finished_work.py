@@ -19,7 +19,8 @@ from stct.data.outputs import check_folder
 pytestmark = pytest.mark.slow  # starts real processes
 
 X, TRUTH, GIVEN = blobs()
-LABELS = ["labels.csv", "patch.csv", "soft_labels.npz", "summary.json"]
+LABELS = ["corrector.npz", "labels.csv", "patch.csv", "soft_labels.npz"]
+LABELS += ["summary.json"]
 CORRECT = ["correct", "t.csv", "--embeddings", "shards", "--quiet"]
 
 
