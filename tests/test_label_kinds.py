@@ -20,7 +20,7 @@ REFUSED = {
     "ids": ([f"row {i}" for i in range(200)], "ids or free text"),
     "separator": (SETS, r"--multi-label '\|'"),
     "semicolon": ([text.replace("|", "; ") for text in SETS], "--multi-label ';'"),
-    "lists": ([["a", "b"], ["a"]] * 100, "--multi-label list"),
+    "lists": ([["a", "b"], ["a"]] * 100, "several"),
 }
 WARNED = {
     "stars": ([1, 2, 3, 4, 5] * 40, "order"),
@@ -82,3 +82,14 @@ def test_classes_are_not_suspected(classes):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert check_kind(list(classes), 10_000) is None
+
+
+def test_an_indicator_matrix_is_not_taken_for_annotators_in_silence():
+    Y = (RNG.random((200, 5)) < 0.3).astype(int)
+    with pytest.warns(UserWarning, match="MultiLabelCorrector"):
+        LabelCorrector().fit(X, Y)
+    truth = X[:, 0] > 0.0
+    votes = truth[:, None] ^ (RNG.random((200, 5)) < 0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LabelCorrector().fit(X, votes.astype(int))

@@ -11,10 +11,10 @@ SOURCE = Path(stct.__file__).parent
 LAYERS = [
     {"numeric"},
     {"noise", "labels", "console"},
-    {"label_kinds", "label_sets"},
+    {"comparison", "displays", "label_kinds", "label_sets"},
     {"noise_model"},
     {"correction"},
-    {"annotations", "audit", "checks", "corrector_file", "notes"},
+    {"annotations", "audit", "checks", "corrector_file", "inspection", "notes"},
     {"several"},
     {"estimator", "multi_label", "numeric_labels"},
     {"__init__"},

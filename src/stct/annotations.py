@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from stct.correction.annotator_estimates import Annotator, describe_annotators
+from stct.label_kinds import warn_of_indicators
 from stct.labels import EncodedLabels, encode, few
 from stct.noise_model.votes import Votes
 from stct.numeric.top_classes import TopClasses
@@ -91,7 +92,10 @@ def from_columns(y: Any) -> Annotations:
     """Read labels of shape (n, k), a column for each annotator; None, NaN: no label."""
     if isinstance(y, list):
         if len({len(row) for row in y}) > 1:
-            raise ValueError("y has rows of different length; give None for no label")
+            raise ValueError(
+                "y has rows of different length; give None for no label. Rows with "
+                "several labels each are corrected by stct.MultiLabelCorrector"
+            )
         table = np.empty((len(y), len(y[0])), dtype=object)
         table[:] = y
         y = table
@@ -101,6 +105,7 @@ def from_columns(y: Any) -> Annotations:
     else:
         names = [f"column {i}" for i in range(y.shape[1])]
     n, k = y.shape
+    warn_of_indicators(y)
     values = y.ravel()
     encoded = encode(values)
     rows, who = np.divmod(np.flatnonzero(encoded.codes >= 0), k)

@@ -1,5 +1,7 @@
 """`LabelCorrector`: noisy meta correction behind the scikit-learn contract."""
 
+from __future__ import annotations  # help() shows ArrayLike, not its forty lines
+
 import warnings
 from numbers import Integral, Real
 from os import PathLike
@@ -54,6 +56,7 @@ from stct.corrector_file import (
     read_corrector,
     write_corrector,
 )
+from stct.inspection import Inspection, row_index
 from stct.labels import EncodedLabels, decode, encode_known
 from stct.notes import describe_input, describe_result
 from stct.numeric.engine import Engine, Local
@@ -67,7 +70,7 @@ from stct.several import fit_several
 MAX_DENSE = 2**27  # probabilities of all rows and classes; more are kept sparse
 
 
-class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Correct noisy labels from embeddings, without clean data or a noise rate.
 
     Parameters
@@ -274,7 +277,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y "
                 "is None"
             )
-        constant = 0
+        constant, index = 0, row_index(y, X)
         if X is not None:
             X = validate_rows(self, X, reset=True)
             constant = look_at_rows(X, engine)
@@ -303,6 +306,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.annotators_: list[Annotator] = []
         if several is not None:
             self.annotators_ = several.describe(result.posterior)
+        self._index = index
         report(1.0)
         return self
 
@@ -578,6 +582,7 @@ class LabelCorrector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             small = len(given) * Q.num_classes <= MAX_DENSE
             self.label_distributions_ = Q.dense() if small else Q.sparse()
         self.classes_ = encoded.classes
+        self._given, self._index = encoded.values, None
         self._keep(result)
         self.action_ = decision.action
         self.labels_ = decode(encoded, decision.labels)

@@ -6,6 +6,7 @@ warned of.
 """
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ MANY = 50  # distinct labels, from which they may be too many
 FEW_MEASURED = 20  # distinct whole numbers with gaps are no codes of classes
 FEWEST_GRADES, MOST_GRADES = 4, 10
 SEPARATORS = ("|", ";", ",")
+LEAST_AGREEMENT = 0.1  # mean correlation of the columns of annotators
 FEWEST_SETS = 3  # different labels with a separator
 LONGEST = 10_000  # distinct labels that are looked at one by one
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -121,6 +123,26 @@ def find_separator(names: Sequence[Any]) -> str | None:
         if len(several) >= FEWEST_SETS and shared >= max(len(several) // 2, 2):
             return separator
     return None
+
+
+def warn_of_indicators(Y: NDArray[Any]) -> None:
+    """Warn of a matrix of 0 and 1 whose columns have nothing in common.
+
+    Columns of annotators agree more often than by chance, those of labels do not.
+    """
+    n, k = Y.shape
+    if k < 3 or n < 2 or Y.dtype.kind not in "iufb" or not np.isin(Y, (0, 1)).all():
+        return
+    deviation = Y.astype(np.float64) - Y.mean(axis=0)
+    scale = np.maximum(np.sqrt((deviation**2).sum(axis=0)), 1e-12)
+    total = ((deviation / scale).sum(axis=1) ** 2).sum()  # of all correlations
+    if (total - k) / (k * (k - 1)) < LEAST_AGREEMENT:
+        warnings.warn(
+            f"the {k} columns of y are taken for annotators, but hardly agree. If they "
+            "are labels (an indicator matrix), use stct.MultiLabelCorrector",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def refuse_collections(y: Any) -> None:

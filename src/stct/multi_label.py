@@ -1,5 +1,7 @@
 """`MultiLabelCorrector`: rows that have several labels, or none."""
 
+from __future__ import annotations  # help() shows ArrayLike in one word
+
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 

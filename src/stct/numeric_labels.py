@@ -1,5 +1,7 @@
 """`NumericLabelChecker`: measurements, ranked by how little they fit."""
 
+from __future__ import annotations  # help() shows ArrayLike in one word
+
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
