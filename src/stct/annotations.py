@@ -161,9 +161,10 @@ def collect(
             f"the annotators give one label only ({few(classes)}); at least two "
             "classes are needed"
         )
-    present, who = np.unique(annotators, return_inverse=True)
+    given = np.bincount(annotators, minlength=len(names)) > 0
+    present, who = np.flatnonzero(given), (np.cumsum(given) - 1)[annotators]
     kept = np.empty(len(present), dtype=object)
-    kept[:] = [names[i] for i in present]
+    kept[:] = [names[i] for i in present.tolist()]
     _refuse_two_labels(rows, who, labels, kept, classes, ids)
     votes = Votes(rows, who, labels, num_rows, len(present), len(classes))
     return Annotations(votes, kept, classes)
@@ -284,17 +285,16 @@ def _refuse_two_labels(
     ids: Sequence[Any] | None,
 ) -> None:
     """Refuse an annotator who gives one row two labels."""
-    key = rows.astype(np.int64) * len(names) + who
-    order = np.argsort(key, kind="stable")
-    twice = (key[order][1:] == key[order][:-1]) & (
-        labels[order][1:] != labels[order][:-1]
-    )
-    if twice.any():
-        i = int(np.flatnonzero(twice)[0])
-        one, other = order[i], order[i + 1]
-        row = rows[one] if ids is None else ids[rows[one]]
+    said = (rows.astype(np.int64) * len(names) + who) * len(classes) + labels
+    said.sort()
+    vote = said // len(classes)
+    twice = np.flatnonzero((np.diff(vote) == 0) & (np.diff(said) > 0))
+    if len(twice):
+        i = int(twice[0])
+        row, annotator = divmod(int(vote[i]), len(names))
+        one, other = (classes[said[j] % len(classes)] for j in (i, i + 1))
+        name = row if ids is None else ids[row]
         raise ValueError(
-            f"annotator {names[who[one]]!r} gives row {row} two labels, "
-            f"{classes[labels[one]]!r} and {classes[labels[other]]!r}; one row takes "
-            "one label of each annotator"
+            f"annotator {names[annotator]} gives row {name} two labels, {one} and "
+            f"{other}; one row takes one label of each annotator"
         )

@@ -14,6 +14,7 @@ from stct.noise_model.annotators import AnnotatorModel
 from stct.noise_model.optimiser import minimise
 from stct.noise_model.vote_likelihood import row_logsumexp
 from stct.noise_model.votes import Votes
+from stct.numeric.probabilities import softmax
 from stct.numeric.types import Floats
 
 
@@ -41,9 +42,7 @@ class HardRows(NamedTuple):
 
     def posterior(self, L: Floats, evidence: tuple[Floats, Floats]) -> Floats:
         """Pr[clean | x, votes], (m, C)."""
-        joint = np.logaddexp(*self.joint(L, evidence))
-        joint -= row_logsumexp(joint)
-        return np.asarray(np.exp(joint, out=joint))
+        return softmax(np.logaddexp(*self.joint(L, evidence)))
 
 
 class HardRowsPrior(NamedTuple):

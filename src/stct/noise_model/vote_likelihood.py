@@ -9,6 +9,7 @@ import numpy as np
 
 from stct.noise_model.optimiser import minimise, minimise_bounded
 from stct.noise_model.priors import SharpnessPrior
+from stct.numeric.probabilities import softmax
 from stct.numeric.types import Floats
 
 FARTHEST = 8.0  # that a logarithm may move in one fit
@@ -37,8 +38,7 @@ def row_logsumexp(A: Floats) -> Floats:
 
 def vote_posterior(logits: Floats, evidence: Floats) -> Floats:
     """Pr[clean | x, votes], (m, C)."""
-    joint = logits + evidence
-    return np.asarray(np.exp(joint - row_logsumexp(joint)))
+    return softmax(logits + evidence)
 
 
 def fit_vote_sharpness(

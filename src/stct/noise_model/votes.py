@@ -15,6 +15,7 @@ from stct.numeric.engine import RowValues
 from stct.numeric.tiles import TILE
 from stct.numeric.types import Floats, Ints
 
+FEW_PAIRS = 8 * TILE  # of which a tile may as well count all
 MAX_TABLE = 2**26  # numbers in a table by pair; 512 MB of float64
 
 
@@ -46,20 +47,24 @@ class Votes:
     ) -> None:
         self.num_rows, self.num_classes = num_rows, num_classes
         self.num_annotators = num_annotators
-        distinct, pairs = np.unique(
-            annotators.astype(np.int64) * num_classes + labels, return_inverse=True
-        )
+        codes = annotators.astype(np.int64) * num_classes + labels
+        present = np.zeros(num_annotators * num_classes, dtype=bool)
+        present[codes] = True
+        distinct = np.flatnonzero(present)
         if len(distinct) * num_classes > MAX_TABLE:
             raise ValueError(
                 f"{num_annotators} annotators with {len(distinct)} different labels "
                 f"between them are too many for {num_classes} classes: annotators x "
                 f"their labels x classes must be at most {MAX_TABLE}"
             )
-        self.pair_annotator = (distinct // num_classes).astype(np.intp)
-        self.pair_label = (distinct % num_classes).astype(np.intp)
-        key = np.unique(rows.astype(np.int64) * max(len(distinct), 1) + pairs)
-        self.rows = (key // max(len(distinct), 1)).astype(np.int32)
-        self.pairs = (key % max(len(distinct), 1)).astype(np.int32)
+        self.pair_annotator, self.pair_label = np.divmod(distinct, num_classes)
+        pair = np.cumsum(present) - 1
+        size = max(len(distinct), 1)
+        # Sorted, because what is distinct is found more slowly by hashing.
+        key = np.sort(rows.astype(np.int64) * size + pair[codes])
+        key = key[np.diff(key, prepend=-1) > 0]
+        self.rows = (key // size).astype(np.int32)
+        self.pairs = (key - self.rows.astype(np.int64) * size).astype(np.int32)
         self.starts = np.searchsorted(self.rows, np.arange(num_rows + 1))
 
     @property
@@ -112,6 +117,9 @@ class Votes:
         counts = np.zeros((len(self.pair_label), self.num_classes))
         for start in range(0, self.num_rows, TILE):
             rows = slice(start, min(start + TILE, self.num_rows))
+            if len(counts) <= FEW_PAIRS:
+                counts += self.matrix(rows).T @ np.asarray(Q[rows], dtype=np.float64)
+                continue
             here, place = np.unique(
                 self.pairs[self.starts[start] : self.starts[rows.stop]],
                 return_inverse=True,
