@@ -13,7 +13,7 @@ from stct.train.presets import PRESETS, preset
 
 def test_the_papers_settings():
     for name in ("cifar10", "cifar100", "clothing1m"):
-        config = preset(name)
+        config = preset(f"paper-{name}")
         assert config.correct.val_ratio == 0.5  # r
         assert config.correct.agreement == 0.998  # delta
         assert config.correct.step_size == 0.2  # eta
@@ -21,15 +21,30 @@ def test_the_papers_settings():
         assert config.srl.temperature == 0.1  # tau
         assert config.srl.learning_rate == 0.002
         assert config.srl.momentum == 0.9
-    k = {name: preset(name).select.num_neighbors for name in PRESETS}
-    assert (k["cifar10"], k["cifar100"], k["clothing1m"]) == (2000, 300, 2000)
-    confidence = {name: preset(name).srl.confidence for name in PRESETS}
-    assert (confidence["cifar10"], confidence["clothing1m"]) == (0.95, 0.7)
-    assert preset("cifar10").encoder.depth == preset("cifar100").encoder.depth == 28
-    assert preset("cifar10").encoder.width == 2
-    assert preset("cifar100").encoder.width == 8
-    assert "resnet-50" in preset("clothing1m").encoder.name
-    assert preset("clothing1m").pretrain.epochs == 0
+        assert config.srl.target_temperature == 0.1  # one tau on both sides of (14)
+        assert config.correct.method == "split"
+        assert not config.srl.soft_labels
+        assert config.srl.unlabeled == "unselected"
+        assert config.srl.threshold == "fixed"
+        assert config.noisy_validation == 0.0
+    ten, hundred, clothing = (
+        preset(f"paper-{name}") for name in ("cifar10", "cifar100", "clothing1m")
+    )
+    k = [config.select.num_neighbors for config in (ten, hundred, clothing)]
+    assert k == [2000, 300, 2000]
+    assert (ten.srl.confidence, clothing.srl.confidence) == (0.95, 0.7)
+    assert ten.encoder.depth == hundred.encoder.depth == 28
+    assert (ten.encoder.width, hundred.encoder.width) == (2, 8)
+    assert "resnet-50" in clothing.encoder.name
+    assert clothing.pretrain.epochs == 0
+
+
+@pytest.mark.parametrize("name", [n for n in PRESETS if not n.startswith("paper-")])
+def test_presets_do_not_teach_that_all_similarities_are_equal(name):
+    """With one tau on both sides of Eq. (14) they become so."""
+    srl = preset(name).srl
+    assert srl.target_temperature < srl.temperature
+    assert srl.unlabeled == "all"
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -75,7 +90,7 @@ def test_overrides_are_typed_by_the_setting():
         ("srl.temperature=0", "above 0"),
         ("srl.learning_rate=nan", "a number"),
         ("encoder.depth=11", "10, 16, 22, 28"),
-        ("encoder.name=vgg", "'wrn' or 'hf:"),
+        ("encoder.name=vgg", "'efficientnet-lite0' or 'hf:"),
         ("correct.method=best", "loo, split or paper"),
         ("correct.val_ratio=5", "correct.val_ratio must be above 0.0 and below 1.0"),
         ("correct.val_ratio=1", "above 0.0 and below 1.0"),
@@ -96,7 +111,9 @@ def test_wrong_settings_say_what_is_allowed(text, message):
 
 
 def test_unknown_preset_lists_the_known():
-    with pytest.raises(ValueError, match="tiny, cpu, cifar10, cifar100, clothing1m"):
+    with pytest.raises(
+        ValueError, match="tiny, cpu, photos, cifar10"
+    ):
         preset("huge")
 
 

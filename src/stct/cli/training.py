@@ -1,5 +1,7 @@
 """Commands that train a network on noisy images, and use it: train and predict."""
 
+import sys
+
 import typer
 
 from stct.cli.extras import TRAINING, require
@@ -72,8 +74,15 @@ def train(
     else:
         _refuse_settings(context)
         folder = resume
+
+    def say(text: str) -> None:
+        if not (quiet or json_output):
+            print(text, file=sys.stderr, flush=True)
+
     with training_progress(quiet=quiet or json_output) as show:
-        summary = run_training(folder, request, show=show, save_every=save_every)
+        summary = run_training(
+            folder, request, show=show, save_every=save_every, say=say
+        )
     if not summary:  # one of several processes, not the one that writes
         return
     if json_output:

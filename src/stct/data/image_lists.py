@@ -67,6 +67,7 @@ def load_images(
     where: str,
     size: tuple[int, int] | None = None,
     at_most: int | None = None,
+    photos_at: int | None = None,
     channels: int | None = None,
     skip_bad: bool = False,
     most_bytes: int = MOST_BYTES,
@@ -79,6 +80,9 @@ def load_images(
     good = [header for header in headers if isinstance(header, Header)]
     if size is None and at_most is not None:
         size = _square_if_needed(good, at_most)
+    elif size is None and photos_at is not None:
+        common = _most_common(Counter((header.height, header.width) for header in good))
+        size = (photos_at, photos_at) if min(common) > photos_at else None
     layout = _common_layout(good, size, channels)
     bytes_needed = len(good) * layout.height * layout.width * layout.channels
     lazy = bytes_needed > most_bytes

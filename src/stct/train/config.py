@@ -23,16 +23,19 @@ def _later(default: Any, *, before: Any) -> Any:
 class Encoder:
     """The network that turns an image into a feature vector."""
 
-    name: str = "wrn"  # "wrn", or "hf:NAME_OR_DIR" for a pre-trained one
+    # "wrn", or a pre-trained one: "efficientnet-lite0" or "hf:NAME_OR_DIR".
+    name: str = "wrn"
     depth: int = 28  # WRN-28-2 for CIFAR-10, WRN-28-8 for CIFAR-100
     width: int = 2
     stem_stride: int = 1  # 2 halves the sides at once: four times as fast
     projection: int = 128  # columns of z, ours
 
     def __post_init__(self) -> None:
-        if self.name != "wrn" and not self.name.startswith("hf:"):
+        known = self.name in ("wrn", "efficientnet-lite0")
+        if not known and not self.name.startswith("hf:"):
             raise ValueError(
-                f"encoder.name must be 'wrn' or 'hf:NAME_OR_DIR', got {self.name!r}"
+                "encoder.name must be 'wrn', 'efficientnet-lite0' or 'hf:NAME_OR_DIR', "
+                f"got {self.name!r}"
             )
         if self.name == "wrn" and (self.depth < 10 or (self.depth - 4) % 6):
             raise ValueError(

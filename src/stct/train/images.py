@@ -8,23 +8,28 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from stct.data.images import ImageSet, LazyImages, read_images
-from stct.train.augment import to_float
+from stct.data.images import PHOTO_SIDE, ImageSet, LazyImages, read_images
+from stct.train.device import free_memory, send
 
 _SAMPLE = 2048  # images for the channel means
+_MOST_OF_DEVICE = 0.5  # of its free memory that images may take
 
 
 class Images:
-    """All images of a set: on the device when they fit there, else read when asked."""
+    """All images of a set: on the device if they fit there with room for training.
+
+    Else they stay where they are, and each batch is copied when it is asked for.
+    """
 
     def __init__(self, images: Any, device: torch.device) -> None:
         self.device = device
         self.shape = tuple(images.shape)  # (n, h, w, c)
-        resident = isinstance(images, np.ndarray) and not isinstance(images, np.memmap)
-        if resident:  # torch takes no flipped or read-only array
-            images = torch.from_numpy(np.require(images, requirements=["C", "W"])).to(
-                device
-            )
+        if isinstance(images, np.ndarray) and not isinstance(images, np.memmap):
+            # Torch takes no flipped or read-only array.
+            images = torch.from_numpy(np.require(images, requirements=["C", "W"]))
+            here = device.type == "cpu"
+            if not here and images.nbytes < _MOST_OF_DEVICE * free_memory(device):
+                images = images.to(device)
         self._rows = images
 
     def __len__(self) -> int:
@@ -39,17 +44,26 @@ class Images:
     def batch(self, rows: Tensor | NDArray[Any]) -> Tensor:
         """Give these rows, uint8 (b, h, w, c)."""
         if isinstance(self._rows, Tensor):
-            index = torch.as_tensor(rows, dtype=torch.long, device=self.device)
-            return self._rows[index]
+            index = torch.as_tensor(rows, dtype=torch.long)
+            if self._rows.device == self.device:
+                return self._rows[send(index, self.device)]
+            return send(self._rows[index], self.device)
         values = np.ascontiguousarray(self._rows[np.asarray(rows)])
-        return torch.from_numpy(values).to(self.device)
+        return send(torch.from_numpy(values), self.device)
 
     def mean_and_std(self) -> tuple[Tensor, Tensor]:
         """Give mean and spread of each channel (c,), from rows at even distances."""
         rows = np.unique(np.linspace(0, len(self) - 1, _SAMPLE).astype(np.int64))
-        x = to_float(self.batch(rows)).double()
-        std, mean = torch.std_mean(x, dim=(0, 2, 3))
-        return mean.float().cpu(), std.float().clamp(min=1e-3).cpu()
+        values = self.batch(rows).cpu().numpy().reshape(-1, self.shape[3])
+        # How often each of the 256 values occurs is all that both depend on.
+        counts = np.stack([np.bincount(column, minlength=256) for column in values.T])
+        levels, total = np.arange(256) / 255.0, len(values)
+        mean = counts @ levels / total
+        squares = counts @ levels**2 / total - mean**2
+        std = np.sqrt(np.maximum(squares, 0.0) * total / max(1, total - 1))
+        return torch.tensor(mean, dtype=torch.float32), torch.tensor(
+            np.maximum(std, 1e-3), dtype=torch.float32
+        )
 
 
 def skipped_note(data: ImageSet) -> list[str]:
@@ -111,6 +125,7 @@ def images_and_labels(
             source,
             label_column=label_column,
             size=shape[1:] if shape else size or None,
+            photos_at=PHOTO_SIDE,
             channels=shape[0] if shape else None,
             skip_bad=skip_bad,
             labels_required=labels is None and shape is None,

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +124,9 @@ def _own_share(
     was_training = network.training
     network.eval()
     parts = []
-    with torch.inference_mode(), fabric.autocast():
+    # Features are for the correction, which wants all of their 32 bits.
+    half = nullcontext() if what is _features else fabric.autocast()
+    with torch.inference_mode(), half:
         for start in range(0, share, _BATCH):
             x = to_float(images.batch(mine[start : start + _BATCH]))
             parts.append(what(network, x).float())

@@ -27,7 +27,9 @@ class STCT:
 
     Parameters
     ----------
-    preset : {"tiny", "cpu", "cifar10", "cifar100", "clothing1m"}, default="cpu"
+    preset : str, default="cpu"
+        "tiny", "cpu", "photos", "cifar10", "cifar100", "clothing1m", "paper-cifar10",
+        "paper-cifar100" or "paper-clothing1m".
         Settings for a kind of data and machine; see `stct.train.config`.
     config : Config, optional
         Your own settings instead of a preset's.
@@ -112,7 +114,7 @@ class STCT:
             seed=self.seed,
             encoder=self.encoder,
         )
-        self._fabric = make_fabric()
+        self._fabric = make_fabric(self.config.precision)
         ready = prepare(task, fabric=self._fabric)
         trained = train(task, ready, fabric=self._fabric, show=progress or _ignore)
         state = trained.state

@@ -12,8 +12,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from stct.encoders.embedding import HUGGING_FACE
+from stct.encoders.efficientnet import PREPROCESS as EFFICIENTNET_PREPROCESS
+from stct.encoders.efficientnet import load_trainable_efficientnet_lite0
+from stct.encoders.embedding import EFFICIENTNET, HUGGING_FACE
 from stct.encoders.huggingface import load_hf_backbone, rebuild_hf_backbone
+from stct.encoders.preprocess import Preprocess
 from stct.train.config import Encoder
 
 
@@ -131,16 +134,11 @@ def build(
         encoder = WideResNet(settings, channels=image_shape[0])
         initialise(encoder, generator)
     elif encoder is None:
-        encoder = (
-            load_hf_backbone(settings.name.removeprefix(HUGGING_FACE))
-            if recipe is None
-            else rebuild_hf_backbone(recipe)
-        )
         if image_shape[0] != 3:
             raise ValueError(f"encoder.name={settings.name}: needs colour images")
+        encoder, preprocess = _pretrained(settings.name, recipe)
         # As its weights were trained, not as these images are.
-        mean = torch.tensor(encoder.preprocess.mean)
-        std = torch.tensor(encoder.preprocess.std)
+        mean, std = torch.tensor(preprocess.mean), torch.tensor(preprocess.std)
     width = _width(encoder, image_shape)
     network = Network(
         encoder,
@@ -155,6 +153,20 @@ def build(
     # A third faster on a CPU, and what tensor cores like.
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
+
+
+def _pretrained(
+    name: str, recipe: Mapping[str, Any] | None
+) -> tuple[nn.Module, Preprocess]:
+    """Load an encoder with its weights, or make it by its recipe without."""
+    if name == EFFICIENTNET:
+        return load_trainable_efficientnet_lite0(), EFFICIENTNET_PREPROCESS
+    backbone = (
+        load_hf_backbone(name.removeprefix(HUGGING_FACE))
+        if recipe is None
+        else rebuild_hf_backbone(recipe)
+    )
+    return backbone, backbone.preprocess
 
 
 def initialise(part: nn.Module, generator: torch.Generator) -> None:

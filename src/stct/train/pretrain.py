@@ -99,7 +99,7 @@ def _view(
 ) -> augment.Warp:
     """Draw for the whole batch and keep our rows: the same for any process count."""
     view = augment.draw_view(batch_size, config.augment, draws)
-    return augment.Warp(*(part[mine].to(fabric.device) for part in view))
+    return augment.own_part(view, mine, fabric.device)
 
 
 def _all_views(z1: Tensor, z2: Tensor, fabric: Fabric) -> Tensor:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.columns import as_targets
-from stct.data.images import ImageSet, LazyImages, read_images
+from stct.data.images import PHOTO_SIDE, ImageSet, LazyImages, read_images
 from stct.encoders.embedding import HUGGING_FACE
 from stct.labels import EncodedLabels
 from stct.train.config import Config
@@ -88,7 +88,10 @@ def read_request(folder: Path) -> Request:
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"{folder}: not a run directory, it has no {CONFIG}")
-    facts = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise ValueError(f"{path}: not written by stct train") from None
     names = Request.__dataclass_fields__
     try:
         # What an older version did not know has its default.
@@ -104,9 +107,16 @@ def read_request(folder: Path) -> Request:
 
 
 def read_data(
-    source: str, request: Request, *, like: ImageSet | None = None
+    source: str,
+    request: Request,
+    *,
+    like: ImageSet | None = None,
+    photos_at: int | None = None,
 ) -> ImageSet:
-    """Read a source; a test set in the shape of the training set."""
+    """Read a source; a test set in the shape of the training set.
+
+    Photos get the side ``photos_at`` where the settings name none.
+    """
     shape = None if like is None else like.images.shape
     size = request.config.image_size or None
     return read_images(
@@ -115,10 +125,19 @@ def read_data(
         image_column=request.image_column,
         id_column=request.id_column,
         size=(shape[1], shape[2]) if shape else size,
+        photos_at=photos_at,
         channels=shape[3] if shape else None,
         skip_bad=request.skip_bad,
         split="test" if like is not None else "train",
     )
+
+
+def with_size(request: Request, data: ImageSet) -> Request:
+    """Write the side that photos got into the settings, where a resumed run looks."""
+    square = data.images.shape[1:3] == (PHOTO_SIDE, PHOTO_SIDE)
+    if request.config.image_size or not square:
+        return request
+    return replace(request, config=replace(request.config, image_size=PHOTO_SIDE))
 
 
 def check_enough(data: ImageSet, encoded: EncodedLabels, request: Request) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from stct.train import augment, losses
 from stct.train.config import SRL, Augment, Config
+from stct.train.device import send
 from stct.train.images import Images
 from stct.train.meter import Meter
 from stct.train.optimizers import set_rate
@@ -152,12 +153,11 @@ def draw_batch(
 
     def weak(chosen: Tensor, count: int) -> Tensor:
         drawn = augment.draw_weak(count, change, draws)
-        mine = own_slice(fabric, count)
-        parts = augment.Weak(*(part[mine].to(device) for part in drawn))
-        return augment.weak(images.batch(chosen), parts)
+        own = augment.own_part(drawn, own_slice(fabric, count), device)
+        return augment.weak(images.batch(chosen), own)
 
     labeled = pick(rows.labeled, settings.batch_size)
-    labels = rows.labels[labeled].to(device)
+    labels = send(rows.labels[labeled], device)
     x_labeled = weak(labeled, settings.batch_size)
     if not (settings.unlabeled_weight or settings.consistency_weight):
         none = x_labeled[:0]
@@ -165,8 +165,7 @@ def draw_batch(
     count = settings.unlabeled_batch_size
     unlabeled = pick(rows.unlabeled, count)
     drawn = augment.draw_strong(count, change, draws)
-    mine = own_slice(fabric, count)
-    strong = augment.Warp(*(part[mine].to(device) for part in drawn))
+    strong = augment.own_part(drawn, own_slice(fabric, count), device)
     return Batch(
         x_labeled,
         labels,

@@ -14,10 +14,13 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 
+from stct.data.images import LazyImages
 from stct.labels import EncodedLabels
 from stct.train import networks, pretrain, srl
 from stct.train.algorithm import rounds
 from stct.train.checkpoint import load_checkpoint, settings_hash
+from stct.train.cost import Cost, check_memory, step_costs
+from stct.train.device import fabric_precision, free_memory
 from stct.train.images import Images
 from stct.train.model_file import About
 from stct.train.runs import Run
@@ -34,6 +37,7 @@ class Start(NamedTuple):
     state: State
     images: Images
     place: dict[str, str]  # of its checkpoint; {}: there is none
+    costs: list[Cost]  # of a step of each phase; [] where unknown
 
 
 class Trained(NamedTuple):
@@ -45,19 +49,21 @@ class Trained(NamedTuple):
     seconds: float  # before a resume too
 
 
-def make_fabric() -> Fabric:
+def make_fabric(precision: str = "auto") -> Fabric:
     """Take the device at hand, and all processes that torchrun has started."""
-    gpu = torch.cuda.is_available()
-    precision: Any = "bf16-mixed" if gpu else "32-true"
+    kind = "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cpu" and torch.backends.mps.is_available():
+        kind = "mps"
+    bits = fabric_precision(precision, kind)
     if "TORCHELASTIC_RUN_ID" not in os.environ:  # no torchrun
-        return Fabric(accelerator="auto", devices=1, precision=precision)
+        return Fabric(accelerator=kind, devices=1, precision=bits)
     local = int(os.environ["LOCAL_WORLD_SIZE"])
     fabric = Fabric(
-        accelerator="auto",
+        accelerator=kind,
         devices=local,
         num_nodes=int(os.environ["WORLD_SIZE"]) // local,
         strategy=DDPStrategy(timeout=_PATIENCE),
-        precision=precision,
+        precision=bits,
     )
     fabric.launch()
     atexit.register(leave_processes)  # an error or a signal is a way out too
@@ -90,6 +96,16 @@ def prepare(task: Task, *, fabric: Fabric, resume_from: Path | None = None) -> S
     srl.what_to_learn(task.config.srl, fabric)
     images = Images(task.images, fabric.device)
     state = _build(task, images, fabric)
+    costs = step_costs(
+        state.network,
+        task.config,
+        images.chw,
+        num_processes=fabric.world_size,
+        half=fabric_precision(task.config.precision, fabric.device.type)
+        == "bf16-mixed",
+    )
+    flexible = isinstance(task.images, LazyImages) or bool(task.config.image_size)
+    check_memory(costs, free_memory(fabric.device), flexible=flexible)
     place = {}
     if resume_from is not None:
         settings = settings_hash(task.config, task.seed)
@@ -97,7 +113,7 @@ def prepare(task: Task, *, fabric: Fabric, resume_from: Path | None = None) -> S
     if not place and task.init is not None:
         task.init(state.network)
         state.enter("srl", 1)
-    return Start(state, images, place)
+    return Start(state, images, place, costs)
 
 
 def train(
@@ -117,7 +133,7 @@ def train(
 
     With ``run`` and ``about``, the encoder that SimCLR gave is kept as a model file.
     """
-    state, images, place = start
+    state, images, place, _ = start
     if run is not None:
         run.go_on(place)
     earlier = float(place.get("seconds", "0"))

@@ -19,7 +19,9 @@ Preset = Annotated[
     typer.Option(
         metavar="NAME",
         help="tiny: digits and the like. cpu: 32 x 32 colour images on a laptop. "
-        "cifar10, cifar100, clothing1m: the paper's, for a GPU.",
+        "photos: any photos, from a network trained on ImageNet. cifar10, cifar100, "
+        "clothing1m: for a GPU. paper-cifar10, paper-cifar100, paper-clothing1m: the "
+        "paper's own settings.",
     ),
 ]
 Assignments = Annotated[
