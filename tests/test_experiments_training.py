@@ -48,7 +48,7 @@ def test_training_cells_call_the_command_and_share_simclr(tmp_path, monkeypatch)
 
 
 def test_every_variant_is_a_setting_that_training_has():
-    config = pytest.importorskip("stct.train.config")
+    config = pytest.importorskip("stct.train.config_text")
     presets = pytest.importorskip("stct.train.presets")
     for settings in [*training.VARIANTS.values(), training.SIMCLR]:
         config.override(presets.preset("tiny"), settings)

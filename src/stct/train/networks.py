@@ -134,9 +134,9 @@ def build(
         encoder = WideResNet(settings, channels=image_shape[0])
         initialise(encoder, generator)
     elif encoder is None:
+        encoder, preprocess = _pretrained(settings.name, recipe)
         if image_shape[0] != 3:
             raise ValueError(f"encoder.name={settings.name}: needs colour images")
-        encoder, preprocess = _pretrained(settings.name, recipe)
         # As its weights were trained, not as these images are.
         mean, std = torch.tensor(preprocess.mean), torch.tensor(preprocess.std)
     width = _width(encoder, image_shape)
