@@ -200,8 +200,10 @@ def _check_output(output: Path, table: Path, *, overwrite: bool) -> None:
     from stct.data.outputs import check_file
     from stct.data.tables import table_format
 
-    if output.suffix.lower() != f".{table_format(table)}":
-        raise ValueError(f"{output}: must end in .{table_format(table)} like {table}")
+    kind = table_format(table)
+    if not output.name.lower().removesuffix(".gz").endswith(f".{kind}"):
+        raise ValueError(f"{output}: must end in .{kind} like {table}")
+    table_format(output)
     check_file(output, overwrite=overwrite)
 
 
@@ -210,4 +212,4 @@ def _write_table_file(output: Path, table: Any, *, overwrite: bool) -> None:
     from stct.data.tables import write_table
 
     with whole_file(output, overwrite=overwrite) as path:
-        write_table(path, table)
+        write_table(path, table, compressed=output.suffix.lower() == ".gz")

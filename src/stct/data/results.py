@@ -120,6 +120,7 @@ def with_other_columns(
         table.num_rows,
         newline=table.newline,
         bom=table.bom,
+        sep=table.sep,
         schema=table.schema,
     ), notes
 

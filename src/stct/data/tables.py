@@ -1,7 +1,8 @@
 """Tables of four formats, read and written without changing a value.
 
 csv and tsv hold text only, so ``007``, ``NA`` and ``1.0`` stay what they are; jsonl
-keeps JSON's own types; parquet keeps its Arrow columns, types and schema.
+keeps JSON's own types; parquet keeps its Arrow columns, types and schema. Text may be
+compressed (.csv.gz); an .xlsx workbook is read as csv.
 """
 
 import csv
@@ -16,9 +17,19 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from stct.data.table_text import (
+    BOM,
+    GZ,
+    SEPARATORS,
+    decode,
+    read_bytes,
+    separator,
+    write_bytes,
+)
+from stct.data.workbooks import read_sheet
+
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
-_DELIMITERS = {"csv": ",", "tsv": "\t"}
-_BOM = "\ufeff"
+_XLSX = "xlsx"  # is read only
 
 # A column is a list of Python values, or in parquet tables also an Arrow array.
 Column = Any
@@ -39,6 +50,9 @@ class Table:
     num_rows: int
     newline: str = "\n"  # csv, tsv
     bom: bool = False  # csv, tsv
+    sep: str | None = None  # csv, tsv: between the columns, if not the usual one
+    encoding: str = "utf-8"  # csv, tsv, jsonl
+    notes: tuple[str, ...] = ()  # what was guessed, in sentences
     schema: Any = None  # parquet: the Arrow schema of the file
 
     def values(self, name: str) -> list[Any]:
@@ -77,35 +91,59 @@ class Table:
 
 def table_format(path: Path) -> str:
     """Tell the format of a table from the end of its name."""
-    found = path.suffix.lower().removeprefix(".")
-    if found not in FORMATS:
+    name = path.name.lower().removesuffix(GZ)
+    found = Path(name).suffix.removeprefix(".")
+    packed = path.suffix.lower() == GZ and found == "parquet"
+    if found not in FORMATS or packed:
         raise ValueError(
-            f"{path}: a table must end in .csv, .tsv, .parquet or .jsonl, "
-            f"got {path.suffix or 'no ending'!r}"
+            f"{path}: a table must end in .csv, .tsv, .parquet or .jsonl (or .csv.gz, "
+            f".tsv.gz, .jsonl.gz, or .xlsx to read), got {path.suffix or 'no ending'!r}"
         )
     return found
 
 
-def read_table(path: Path) -> Table:
-    """Read a csv, tsv, parquet or jsonl file."""
-    found = table_format(path)
-    data = path.read_bytes()
+def read_table(
+    path: Path, *, sep: str | None = None, encoding: str | None = None
+) -> Table:
+    """Read a csv, tsv, parquet or jsonl file, or the first sheet of an .xlsx.
+
+    Parameters
+    ----------
+    sep : str, optional
+        What is between the columns of a csv or tsv file; else it is guessed.
+    encoding : str, optional
+        Of text; without it UTF-8, or else a guess.
+    """
+    book = path.suffix.lower() == f".{_XLSX}"
+    found = "csv" if book else table_format(path)
+    data = read_bytes(path)
+    if sep is not None and (book or found not in SEPARATORS):
+        raise ValueError(f"{path}: --sep is for .csv and .tsv files")
+    if encoding is not None and (book or found == "parquet"):
+        raise ValueError(f"{path}: --encoding is for .csv, .tsv and .jsonl files")
     if found == "parquet":
         return _read_parquet(path, data)
     with _no_garbage_collection():
-        text = _decode(path, data)
-        return (_read_jsonl if found == "jsonl" else _read_csv)(path, text)
+        if book:
+            rows, said = read_sheet(path, data)
+            return _from_rows(path, rows, notes=tuple(said))
+        text, encoding, notes = decode(path, data, encoding)
+        if found == "jsonl":
+            table = _read_jsonl(path, text)
+        else:
+            between, more = separator(path, text.removeprefix(BOM), found, sep)
+            table = _read_csv(path, text, found, between)
+            notes += more
+    return replace(table, encoding=encoding, notes=tuple(notes))
 
 
-def write_table(path: Path, table: Table) -> None:
+def write_table(path: Path, table: Table, *, compressed: bool = False) -> None:
     """Write a table in its own format."""
     if table.format == "parquet":
-        data = _parquet_bytes(table)
-    elif table.format == "jsonl":
-        data = _jsonl_text(table).encode()
-    else:
-        data = _csv_text(table).encode()
-    path.write_bytes(data)
+        path.write_bytes(_parquet_bytes(table))
+        return
+    text = _jsonl_text(table) if table.format == "jsonl" else _csv_text(table)
+    write_bytes(path, text, table.encoding, compressed=compressed)
 
 
 def require_column(table: Table, path: Path, name: str, option: str) -> None:
@@ -117,39 +155,37 @@ def require_column(table: Table, path: Path, name: str, option: str) -> None:
         )
 
 
-def _decode(path: Path, data: bytes) -> str:
-    if b"\0" in data:
-        raise ValueError(f"{path}: not a text file (it holds zero bytes)")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(f"{path}: line {line} is not UTF-8 text") from error
-
-
-def _read_csv(path: Path, text: str) -> Table:
-    bom = text.startswith(_BOM)
-    lines = io.StringIO(text.removeprefix(_BOM), newline="")
-    delimiter = _DELIMITERS[table_format(path)]
+def _read_csv(path: Path, text: str, kind: str, sep: str) -> Table:
+    bom = text.startswith(BOM)
+    lines = io.StringIO(text.removeprefix(BOM), newline="")
     csv.field_size_limit(sys.maxsize)  # a cell may hold a long embedding
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=sep, strict=True)
     try:
         header = next(reader, [])
-        _check_names(path, header)
         # In a table of one column a blank line is a row without a value.
         rows = [row or [""] for row in reader if row or len(header) == 1]
     except csv.Error as error:
         raise ValueError(f"{path}: line {reader.line_num}: {error}") from error
+    table = _from_rows(path, [header, *rows], kind)
+    newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
+    return replace(table, newline=newline, bom=bom, sep=sep)
+
+
+def _from_rows(
+    path: Path, rows: list[list[str]], kind: str = "csv", notes: tuple[str, ...] = ()
+) -> Table:
+    header, *rows = rows or [[]]
+    _check_names(path, header)
     for i, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(
                 f"{path}: row {i} (counting from 0, without the header) has "
-                f"{len(row)} cells, the header has {len(header)}"
+                f"{len(row)} cells, the header has {len(header)} (--sep sets what is "
+                "between them)"
             )
     cells = [list(column) for column in zip(*rows, strict=True)]
     columns = dict(zip(header, cells or [[] for _ in header], strict=True))
-    newline = "\r\n" if "\r\n" in text[: text.find("\n") + 1] else "\n"
-    return Table(table_format(path), columns, len(rows), newline=newline, bom=bom)
+    return Table(kind, columns, len(rows), notes=notes)
 
 
 def _csv_text(table: Table) -> str:
@@ -159,18 +195,18 @@ def _csv_text(table: Table) -> str:
     out = io.StringIO(newline="")
     writer = csv.writer(
         out,
-        delimiter=_DELIMITERS[table.format],
+        delimiter=table.sep or SEPARATORS[table.format],
         lineterminator=table.newline,
         quoting=csv.QUOTE_ALL if odd else csv.QUOTE_MINIMAL,
     )
     writer.writerow(table.columns)
     writer.writerows(zip(*columns, strict=True))
-    return (_BOM if table.bom else "") + out.getvalue()
+    return (BOM if table.bom else "") + out.getvalue()
 
 
 def _read_jsonl(path: Path, text: str) -> Table:
     rows: list[dict[str, Any]] = []
-    for number, line in enumerate(text.removeprefix(_BOM).split("\n"), start=1):
+    for number, line in enumerate(text.removeprefix(BOM).split("\n"), start=1):
         if line.strip():
             try:
                 rows.append(_json_row(line))
