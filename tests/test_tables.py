@@ -124,11 +124,13 @@ def test_jsonl_tells_absent_from_null(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("t.xlsx", b"", "must end in .csv, .tsv, .parquet or .jsonl"),
+        ("t.xls", b"", "must end in .csv, .tsv, .parquet or .jsonl"),
+        ("t.xlsx", b"", "not a readable .xlsx workbook"),
+        ("t.csv.gz", b"a,b", "not a readable .gz file"),
         ("t", b"", "no ending"),
         ("t.csv", b"", "no columns"),
         ("t.csv", b"PK\x03\x04\0\0", "not a text file"),
-        ("t.csv", b"a,b\n1,2\n1,\xff\n", "line 3 is not UTF-8"),
+        ("t.csv", b"a,b\n1,2\n1,\x81\n", "line 3 is not UTF-8 text; set --encoding"),
         ("t.csv", b"a,b\n1,2\n1\n", "row 1 .* has 1 cells, the header has 2"),
         ("t.csv", b"a,b\n1,2,3\n", "row 0 .* has 3 cells"),
         ("t.csv", b'a,b\n1,"\n2,3\n', "unexpected end of data"),

@@ -27,6 +27,8 @@ def correct(
     pred_probs: options.PredProbsFile = None,
     label_column: shared.LabelColumn = "label",
     id_column: shared.IdColumn = None,
+    sep: shared.Separator = None,
+    encoding: shared.Encoding = None,
     locked_column: options.LockedColumn = None,
     locked: options.LockedFile = None,
     image_column: options.ImageColumn = None,
@@ -156,6 +158,8 @@ def correct(
             label_column=label_column,
             image_column=image_column,
             id_column=id_column,
+            sep=sep,
+            encoding=encoding,
             skip_bad=skip_bad,
             cache_dir=cache_dir,
             use_cache=not no_cache,
@@ -172,6 +176,8 @@ def correct(
             locked=locked,
             embedded=embedded,
             pred_probs=pred_probs,
+            sep=sep,
+            encoding=encoding,
             classes=classes,
         )
     if not classes:
@@ -330,6 +336,8 @@ def _embed(
     text_column: str | None,
     feature_columns: str | None,
     locked_column: str | None,
+    sep: str | None,
+    encoding: str | None,
     **more: Any,
 ) -> Any:
     """Embed images, or columns of a table: the encoder tells which."""
@@ -345,6 +353,8 @@ def _embed(
                 f"encoder {encoder_name} is a model of images; for --text-column take "
                 "tfidf, minilm, or hf: with a model of text"
             )
+        if sep is not None or encoding is not None:
+            raise ValueError("--sep and --encoding do not go with images")
         from stct.encoders.inputs import embed_source
 
         return embed_source(table, encoder, **more)
@@ -356,6 +366,8 @@ def _embed(
         text_column=text_column,
         feature_columns=feature_columns,
         locked_column=locked_column,
+        sep=sep,
+        encoding=encoding,
         **more,
     )
 
@@ -366,6 +378,8 @@ def plan(
     embeddings_column: shared.EmbeddingsColumn = None,
     label_column: shared.LabelColumn = "label",
     id_column: shared.IdColumn = None,
+    sep: shared.Separator = None,
+    encoding: shared.Encoding = None,
     rows: options.NumRows = None,
     columns: options.NumColumns = None,
     classes: options.NumClasses = None,
@@ -394,6 +408,8 @@ def plan(
             embeddings_column=embeddings_column,
             label_column=label_column,
             id_column=id_column,
+            sep=sep,
+            encoding=encoding,
         )
         rate = None if embeddings is None else read_rate(embeddings)
     elif rows is None or columns is None or classes is None:

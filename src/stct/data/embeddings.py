@@ -77,14 +77,14 @@ def read_embeddings(
     path : Path
         A folder of .npy or of .parquet files, or one file: ``.npy``: one 2-d array.
         ``.npz``: the array ``embeddings``, or the only 2-d
-        array, with optional 1-d ``ids``. ``.parquet``: one list column, or else
-        every numeric column, with optional ids.
+        array, with optional 1-d ``ids``. ``.parquet``, or a table of text such as
+        ``.csv``: one list column, or else every numeric column, with optional ids.
     column : str, optional
         The array of an .npz or the list column of a .parquet file to take.
     id_column : str, optional
         Name of the id column of a .parquet file; ``id`` is tried after it.
     """
-    reader = _READERS.get(path.suffix.lower())
+    reader = _READERS.get(path.suffix.lower().replace(".gz", ".csv"))
     values: Any
     if not path.exists():
         raise ValueError(f"{path}: No such file or folder")
@@ -92,8 +92,9 @@ def read_embeddings(
         values, ids = open_folder(path, column=column, id_column=id_column)
     elif reader is None:
         raise ValueError(
-            f"{path}: embeddings must end in .npy, .npz or .parquet, or be a folder of "
-            f"them, got {path.suffix or 'no ending'!r}"
+            f"{path}: embeddings must end in .npy, .npz, .parquet, .csv, .tsv or "
+            f".jsonl, or be a folder of .npy or .parquet, got "
+            f"{path.suffix or 'no ending'!r}"
         )
     elif path.suffix.lower() == ".parquet" and _is_big(path):
         values, ids = open_parquet([path], column=column, id_column=id_column)
@@ -266,6 +267,43 @@ def _read_parquet(
     return np.column_stack(arrays), ids
 
 
+def _read_text(
+    path: Path, column: str | None, id_column: str | None
+) -> tuple[Array, list[str] | None]:
+    """Read a csv, tsv or jsonl table: one column of lists, or columns of numbers."""
+    table = read_table(path)
+    named = [n for n in (id_column, "id") if n in table.columns][:1]
+    ids = None
+    if named:
+        ids = ids_as_text(table.values(named[0]), f"{path}: column {named[0]!r}")
+    rest = [n for n in table.columns if n not in named and n != ""]  # pandas' index
+    if column is not None:
+        require_column(table, path, column, "--embeddings-column")
+    if column is not None or len(rest) == 1:
+        name = column or rest[0]
+        return column_of_lists(table, name, f"{path}: column {name!r}"), ids
+    if not rest:
+        raise ValueError(f"{path}: no embedding columns")
+    return np.column_stack([_number_column(table, path, n) for n in rest]), ids
+
+
+def _number_column(table: Table, path: Path, name: str) -> Array:
+    values = table.values(name)
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        for row, value in enumerate(values):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"{path}: column {name!r}, row {row} (counting from 0): "
+                    f"{str(value)[:40]!r} is no number; embeddings are numbers (only "
+                    "the id column may be something else)"
+                ) from None
+        raise
+
+
 def _checked(values: Array, where: str) -> Array:
     """Check shape, type and finite values; give floats, as wide as can be used."""
     if values.dtype.kind not in "fiub":
@@ -293,6 +331,7 @@ def _checked(values: Array, where: str) -> Array:
 
 
 _READERS = {".npy": _read_npy, ".npz": _read_npz, ".parquet": _read_parquet}
+_READERS |= dict.fromkeys((".csv", ".tsv", ".jsonl"), _read_text)
 
 
 def _kind(values: Array) -> str:

@@ -90,6 +90,8 @@ def read_inputs(
     locked: Path | None = None,
     embedded: Embedded | None = None,
     pred_probs: Path | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
     classes: bool = True,
     to_fit: bool = True,
 ) -> Inputs:
@@ -103,7 +105,10 @@ def read_inputs(
     Labels that are no ``classes`` are several for a row, text or lists, or numbers.
     Inputs that are not ``to_fit`` may be of one class or none.
     """
-    table = read_table(table_path) if embedded is None else embedded.table
+    if embedded is None:
+        table = read_table(table_path, sep=sep, encoding=encoding)
+    else:
+        table = embedded.table
     if not table.num_rows:
         raise ValueError(f"{table_path}: the table has no rows")
     labels = read_labels(table, table_path, label_column, lists=not classes)
@@ -129,10 +134,7 @@ def read_inputs(
     if decided.labels:
         fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
         fixed[list(decided.labels)] = True
-    if pred_probs is not None and (embeddings or embeddings_column or embedded):
-        raise ValueError("give embeddings or --pred-probs, not both")
-    if not (pred_probs or embeddings or embeddings_column or embedded):
-        raise ValueError(f"{NO_EMBEDDINGS}, or --pred-probs FILE")
+    _check_source(pred_probs, bool(embeddings or embeddings_column or embedded))
     if embedded is not None:
         X, notes, files = embedded.embeddings, embedded.notes, dict(embedded.files)  # noqa: N806
     else:
@@ -161,7 +163,7 @@ def read_inputs(
         X,
         fixed,
         files,
-        [*notes, *decided.notes],
+        [*table.notes, *notes, *decided.notes],
         decided.labels,
         images=embedded.about if embedded and embedded.recipe is None else None,
         features=embedded.about if embedded and embedded.recipe is not None else None,
@@ -183,6 +185,14 @@ def check_label_kind(labels: Sequence[Any], where: str) -> None:
         check_kind(list(known.values()), count)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
+
+
+def _check_source(pred_probs: Path | None, has_embeddings: bool) -> None:
+    """Require embeddings or probabilities, one of the two."""
+    if pred_probs is not None and has_embeddings:
+        raise ValueError("give embeddings or --pred-probs, not both")
+    if pred_probs is None and not has_embeddings:
+        raise ValueError(f"{NO_EMBEDDINGS}, or --pred-probs FILE")
 
 
 def fit_inputs(

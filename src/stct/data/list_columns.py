@@ -12,7 +12,10 @@ Array = NDArray[Any]
 
 
 def column_of_lists(table: Table, column: str, where: str) -> Array:
-    """Give a column of lists (parquet, jsonl) or of texts "[0.1, 2]" (csv) as (n, d).
+    """Give a column of lists (parquet, jsonl) or of texts (csv) as (n, d).
+
+    A text is a JSON list, or numbers with spaces or commas between them, as NumPy
+    and pandas write arrays.
 
     Raises
     ------
@@ -23,7 +26,7 @@ def column_of_lists(table: Table, column: str, where: str) -> Array:
         return from_arrow_lists(table.columns[column], where)
     rows = table.values(column)
     if table.format != "jsonl":
-        rows = [_parse_list(cell) for cell in rows]
+        rows = [_parse_list(cell, f"{where}, row {i}") for i, cell in enumerate(rows)]
     return _from_lists(rows, where)
 
 
@@ -57,10 +60,21 @@ def from_arrow_lists(column: Any, where: str) -> Array:
     return np.asarray(flat).reshape(len(column), -1 if len(column) else 0)
 
 
-def _parse_list(cell: str) -> Any:
+def _parse_list(cell: str, where: str) -> Any:
     try:
         return json.loads(cell)
     except (ValueError, RecursionError):
+        pass
+    text = cell.strip()
+    if "..." in text and text.startswith("["):
+        raise ValueError(
+            f"{where} (counting from 0): NumPy has left out numbers ('...'); save "
+            "embeddings with numpy.save, or as lists"
+        )
+    text = text.removeprefix("[").removesuffix("]")
+    try:
+        return [float(part) for part in text.replace(",", " ").split()] or None
+    except ValueError:
         return None
 
 

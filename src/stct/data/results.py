@@ -119,7 +119,7 @@ def with_other_columns(
         columns,
         table.num_rows,
         newline=table.newline,
-        bom=table.bom,
+        bom=table.bom or table.encoding != "utf-8",  # for Excel
         sep=table.sep,
         schema=table.schema,
     ), notes

@@ -23,9 +23,11 @@ def read_problem(
     embeddings_column: str | None,
     label_column: str,
     id_column: str | None,
+    sep: str | None = None,
+    encoding: str | None = None,
 ) -> Problem:
     """Look at a table and its embeddings."""
-    table = read_table(table_path)
+    table = read_table(table_path, sep=sep, encoding=encoding)
     labels = read_labels(table, table_path, label_column)
     values, _ = load_embeddings(
         table,

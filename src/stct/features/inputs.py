@@ -38,6 +38,8 @@ def embed_columns(
     id_column: str | None = None,
     locked_column: str | None = None,
     image_column: str | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
     skip_bad: bool = False,
     cache_dir: Path | None = None,
     use_cache: bool = True,
@@ -54,11 +56,13 @@ def embed_columns(
     feature_columns : str, optional
         Names with commas between them, or ``all``. Without either the columns are
         chosen, and a note says which.
+    sep, encoding : str, optional
+        As in `read_table`.
     skip_bad : bool
         Leave out rows without text, and list them.
     """
     with progress(f"Reading {path}", quiet=quiet):
-        table = read_table(path)
+        table = read_table(path, sep=sep, encoding=encoding)
         if not table.num_rows:
             raise ValueError(f"{path}: the table has no rows")
         labels = read_labels(table, path, label_column)

@@ -12,9 +12,9 @@ EmbeddingsFile = Annotated[
         metavar="FILE",
         help="One row of numbers per row of TABLE. .npy: a 2-d array. .npz: the array "
         "'embeddings' (or its only 2-d array) and optional 'ids'. .parquet: one list "
-        "column or numeric columns, and optional ids. A folder: .npy or .parquet "
-        "shards in the order of their names, read as needed, so they may be larger "
-        "than memory, as may one large file. Joined to TABLE by id when both "
+        "column or numeric columns, and optional ids. .csv, .tsv, .jsonl: the same. A "
+        "folder: .npy or .parquet shards in the order of their names, read as needed, "
+        "so they may be larger than memory, as may one large file. Joined to TABLE by id when both "
         "have ids (compared as text), otherwise row by row.",
     ),
 ]
@@ -35,6 +35,24 @@ IdColumn = Annotated[
         metavar="NAME",
         show_default="'id' if there is one, else rows are numbered from 0",
         help="Column with a different id in each row.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        metavar="CHAR",
+        show_default="guessed from the first line, and said",
+        help="What is between the columns of a .csv or .tsv TABLE: ; or tab or |.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        show_default="utf-8; else guessed, and said",
+        help="Of the text in TABLE, such as cp1252, latin-1, utf-16 or shift_jis.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
