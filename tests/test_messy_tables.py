@@ -1,4 +1,4 @@
-"""Tables as people have them: separators, encodings, .csv.gz, .xlsx, numbers in text."""
+"""Tables as they are: separators, encodings, .csv.gz, .xlsx, numbers in text."""
 
 import gzip
 import json

@@ -111,9 +111,7 @@ def test_wrong_settings_say_what_is_allowed(text, message):
 
 
 def test_unknown_preset_lists_the_known():
-    with pytest.raises(
-        ValueError, match="tiny, cpu, photos, cifar10"
-    ):
+    with pytest.raises(ValueError, match="tiny, cpu, photos, cifar10"):
         preset("huge")
 
 

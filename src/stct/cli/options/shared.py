@@ -14,8 +14,8 @@ EmbeddingsFile = Annotated[
         "'embeddings' (or its only 2-d array) and optional 'ids'. .parquet: one list "
         "column or numeric columns, and optional ids. .csv, .tsv, .jsonl: the same. A "
         "folder: .npy or .parquet shards in the order of their names, read as needed, "
-        "so they may be larger than memory, as may one large file. Joined to TABLE by id when both "
-        "have ids (compared as text), otherwise row by row.",
+        "so they may be larger than memory, as may one large file. Joined to TABLE by "
+        "id when both have ids (compared as text), otherwise row by row.",
     ),
 ]
 EmbeddingsColumn = Annotated[
