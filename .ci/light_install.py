@@ -1,7 +1,7 @@
 """Install the wheel into an empty environment, without extras, and use it.
 
 Builds the wheel of this folder, installs it as a user would (``pip install stct``),
-says how long that took and how large it is, and runs commands and the README there.
+says how long that took and how large it is, and runs commands and pages there.
 Fails if anything fails or the environment is larger than 600 MB.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_MB = 600
+PAGES = "start.md", "embeddings.md"  # of docs/, run as they stand
 COMPILED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 IMPORTED = "import stct, sys; print('torch' in sys.modules, stct.__file__)"
 
@@ -61,15 +62,16 @@ def main(folder: Path) -> None:
     assert torch == "False", "the light install imports torch"
     assert str(folder / "env") in place, f"imported from {place}"
     run(stct, "--version", cwd=folder)
-    run(stct, "demo", "--output", "demo", cwd=folder)
     data = "demo/digits.csv", "--embeddings", "demo/digits.npy"
+    run(stct, "demo", "--output", "demo", cwd=folder)
     run(stct, "correct", *data, "--output", "out", cwd=folder)
     restored = folder / "restored.csv"
     run(stct, "apply", "out/patch.csv", data[0], "-o", "new.csv", cwd=folder)
     run(stct, "revert", "out/patch.csv", "new.csv", "-o", restored, cwd=folder)
     assert restored.read_bytes() == (folder / data[0]).read_bytes(), "revert of apply"
-    run(python, "-m", "doctest", ROOT / "README.md", cwd=folder)
-    print("demo, correct, apply, revert and the README's Python work in it")
+    pages = [ROOT / "README.md", *(ROOT / "docs" / name for name in PAGES)]
+    run(python, ROOT / "tests" / "documented.py", *pages, cwd=folder)
+    print(f"README, {', '.join(PAGES)} work in it to the letter")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 Text: support messages
 ======================
 
-Messages of six kinds, of which an eighth carry a wrong label. The embedding is TF-IDF, which
-the light install has; a sentence encoder does better on real texts.
+Messages of six kinds, of which an eighth carry a wrong label. The embedding is TF-IDF,
+which the light install has; a sentence encoder does better on real texts.
 """
 
 # %%

@@ -1,15 +1,23 @@
-"""The code blocks of a Markdown page, and how to run them as a reader would."""
+"""The code blocks of a Markdown page, and how to run them as a reader would.
+
+    python tests/documented.py README.md docs/start.md
+
+runs these pages, each from an empty folder, with the stct of this Python.
+"""
 
 import doctest
 import io
+import os
 import re
 import shlex
 import sys
+import tempfile
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 import typer.main
+from reader import write_files
 
 from stct import cli
 
@@ -128,3 +136,12 @@ def look_at_options(arguments, where):
         if type(error).__name__ != "Exit":
             said = getattr(error, "message", error)
             raise AssertionError(f"{where}: stct {name}: {said}") from error
+
+
+if __name__ == "__main__":
+    for given in [Path(name).resolve() for name in sys.argv[1:]]:
+        with tempfile.TemporaryDirectory() as empty:
+            os.chdir(empty)
+            write_files(Path(empty))
+            run_page(given)
+            os.chdir(ROOT)
