@@ -10,6 +10,7 @@ SOURCE = Path(stct.__file__).parent
 # From the bottom up: a module imports only from its own package and from lower layers.
 LAYERS = [
     {"numeric"},
+    {"containers"},
     {"noise", "labels", "console"},
     {"comparison", "displays", "label_kinds", "label_sets"},
     {"noise_model"},

@@ -7,6 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
+from stct.containers import (
+    check_finite,
+    dense,
+    is_sparse,
+    plain_rows,
+    reduce_sparse,
+)
 from stct.label_kinds import check_kind, refuse_collections
 from stct.labels import EncodedLabels, encode, few
 from stct.numeric.engine import Engine
@@ -81,15 +88,22 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if isinstance(X, np.memmap):
         X = from_memory_map(X) or X
+    if reset:
+        estimator._reduction = None
+    if is_sparse(X):
+        return _validate_sparse(estimator, X, reset=reset)
     if not is_row_source(X):
+        X = plain_rows(X)
         _refuse_text(X)
-        return validate_data(
+        X = validate_data(
             estimator,
             X,
             dtype=[np.float64, np.float32, np.float16],
             ensure_all_finite=False,
             reset=reset,
         )
+        reduction = getattr(estimator, "_reduction", None)
+        return X if reduction is None else reduction(X)
     if X.dtype.kind != "f" or X.shape[0] == 0:
         raise ValueError(f"rows in files must be floats, got {X.dtype} {X.shape}")
     if reset:
@@ -102,6 +116,23 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return X
 
 
+def _validate_sparse(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Write a narrow sparse matrix out; reduce a wide one as in `fit`."""
+    X = validate_data(
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        ensure_all_finite=False,
+        reset=reset,
+    )
+    check_finite(X)
+    if reset:
+        estimator._reduction = reduce_sparse(X)
+    reduction = getattr(estimator, "_reduction", None)
+    return dense(X) if reduction is None else reduction(X)
+
+
 def _refuse_text(X: Any) -> None:
     """Refuse text, out of which NumPy would read numbers without a word."""
     values = np.asarray(X)
@@ -110,6 +141,12 @@ def _refuse_text(X: Any) -> None:
         mixed and any(isinstance(cell, str | bytes) for cell in values.flat)
     ):
         raise ValueError("X holds text; embeddings must be numbers")
+
+
+def describe_reduction(estimator: Any) -> list[str]:
+    """Say how a wide sparse matrix was reduced."""
+    reduction = getattr(estimator, "_reduction", None)
+    return [] if reduction is None else [reduction.describe()]
 
 
 def look_at_rows(X: Any, engine: Engine) -> int:

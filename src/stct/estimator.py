@@ -27,6 +27,7 @@ from stct.checks import (
     check_lengths,
     check_locked,
     check_transition,
+    describe_reduction,
     encode_inputs,
     look_at_rows,
     validate_rows,
@@ -211,7 +212,9 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         ----------
         X : array-like of shape (n, d)
             Embeddings of any modality, float or integer, finite. A memory map or
-            `stct.numeric.file_rows.FileRows` is read as it is needed.
+            `stct.numeric.file_rows.FileRows` is read as it is needed. A tensor, a
+            column of lists (pandas, polars, Arrow) or a sparse matrix will do; of a
+            sparse one with more than 1,024 columns a truncated SVD is used.
         y : array-like of shape (n,) or (n, k)
             Labels of any hashable type. None, NaN and NA are missing labels. Of shape
             (n, k): a column for each of k annotators, of which each labels some rows.
@@ -302,6 +305,7 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
                 result = correct_probabilities(P, given, self._settings())
         columns = 0 if X is None else X.shape[1]
         self.notes_ = describe_input(encoded, fixed, columns, constant)
+        self.notes_ += describe_reduction(self)
         self._decide(result, encoded, codes, fixed, seen)
         self.annotators_: list[Annotator] = []
         if several is not None:
@@ -429,6 +433,7 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
             )
         batch: Self = clone(self)
         batch.n_features_in_ = self.n_features_in_
+        batch._reduction = getattr(self, "_reduction", None)
         batch.differences_ = compare(self._fitted.fit, sums)
         batch.notes_ = describe_input(encoded, fixed, X.shape[1], 0)
         batch.notes_ += describe_differences(batch.differences_)
@@ -462,6 +467,11 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         single rows and no ``settings``. Classes must be text, numbers or booleans.
         """
         check_is_fitted(self)
+        if getattr(self, "_reduction", None) is not None:
+            raise ValueError(
+                "fitted to a wide sparse X, whose SVD has no place in the file: reduce "
+                "it with scikit-learn's TruncatedSVD before fit, and save both"
+            )
         parameters = {**self.get_params(), "settings": None}
         if not isinstance(self.engine, str):
             parameters["engine"] = "local"
@@ -521,6 +531,12 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
                 "new rows; predict with the model that made them"
             )
         return self._fitted.model
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that X may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _settings(self) -> Settings:
         return self.settings or DEFAULT

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 
+from stct.containers import plain_labels
 from stct.numeric.types import Ints
 
 _PANDAS = (pd.Series, pd.Index, pd.api.extensions.ExtensionArray)
@@ -81,6 +82,7 @@ def _with_gaps(known: EncodedLabels, gaps: NDArray[np.bool_]) -> EncodedLabels:
 def _as_array(y: ArrayLike) -> NDArray[Any]:
     """Give a 1-d array without turning mixed types into text."""
     values: NDArray[Any]
+    y = plain_labels(y)
     if isinstance(y, _PANDAS):
         values = y.to_numpy()
     elif isinstance(y, list | tuple):
