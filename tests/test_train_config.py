@@ -7,7 +7,7 @@ import pytest
 
 from stct.train.checkpoint import settings_hash
 from stct.train.config import Config
-from stct.train.config_text import from_dict, override, settings
+from stct.train.config_text import from_dict, override, read_toml, settings, to_toml
 from stct.train.presets import PRESETS, preset
 
 
@@ -134,3 +134,34 @@ def test_a_run_of_an_older_version_goes_on_as_it_began():
     digest = settings_hash(old, 3)
     assert digest == "1689f359945baf09942fd4e1dd137b4bf497afedd035f1e5f1d8ca17c57fbb20"
     assert settings_hash(Config(), 3) != digest
+
+
+def test_a_runs_settings_start_another_run(tmp_path):
+    """Written as TOML and read again, on top of any preset."""
+    config = override(
+        preset("photos"), ["srl.steps=7", 'encoder.name=hf:a "b"', "precision=bf16"]
+    )
+    path = tmp_path / "config.toml"
+    path.write_text(to_toml(config, "photos"))
+    assert read_toml(path, preset("tiny")) == config
+    path.write_text('num_rounds = 5\n[srl]\nsteps = 9\nthreshold = "adaptive"\n')
+    changed = read_toml(path, preset("tiny"))
+    assert (changed.num_rounds, changed.srl.steps) == (5, 9)
+    assert changed.srl.threshold == "adaptive"
+    assert changed.pretrain == preset("tiny").pretrain
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("srl = ", "config.toml: not a TOML file"),
+        ("[srl]\nstepps = 3", "config.toml: srl.stepps=3: there is no such setting"),
+        ("[srl]\nsteps = 1.5", "config.toml: srl.steps=1.5: must be a whole number"),
+        ("num_rounds = 1979-05-27", "must be a whole number"),
+        ("num_rounds = 0", "config.toml: num_rounds must be 1 or more"),
+    ],
+)
+def test_wrong_settings_of_a_file_name_it(tmp_path, text, message):
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_toml(tmp_path / "config.toml", preset("tiny"))

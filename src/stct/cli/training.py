@@ -8,7 +8,7 @@ from stct.cli.extras import TRAINING, require
 from stct.cli.options import shared
 from stct.cli.options import training as options
 
-_WITH_RESUME = {"resume", "save_every", "quiet", "json_output"}
+_WITH_RESUME = {"resume", "encoder", "save_every", "quiet", "json_output"}
 
 
 def train(
@@ -16,6 +16,9 @@ def train(
     data: options.ImageData = None,
     preset: options.Preset = "cpu",
     assignments: options.Assignments = None,
+    config: options.ConfigFile = None,
+    encoder: options.OwnEncoder = None,
+    precision: options.Precision = None,
     test: options.TestData = None,
     init: options.InitFrom = None,
     resume: options.ResumeFrom = None,
@@ -39,6 +42,8 @@ def train(
 
     stct train photos.csv --set srl.steps=500 --set num_rounds=6
 
+    stct train photos/ --config run/config.toml --seed 1
+
     stct train --resume run
 
     torchrun --nproc-per-node 2 -m stct train photos/ -o run
@@ -58,10 +63,13 @@ def train(
     if resume is None:
         if data is None:
             raise ValueError("give DATA to train on, or --resume DIR")
+        own = [] if precision is None else [f"precision={precision}"]
         request = new_request(
             data,
             preset_name=preset,
-            assignments=assignments or [],
+            assignments=[*own, *(assignments or [])],
+            config_file=config,
+            encoder=encoder,
             seed=seed,
             test=test,
             init=init,
@@ -81,7 +89,12 @@ def train(
 
     with training_progress(quiet=quiet or json_output) as show:
         summary = run_training(
-            folder, request, show=show, save_every=save_every, say=say
+            folder,
+            request,
+            show=show,
+            save_every=save_every,
+            say=say,
+            encoder=encoder,
         )
     if not summary:  # one of several processes, not the one that writes
         return

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from lightning_fabric import Fabric
+from torch import nn
 
 from stct.data.columns import as_targets
 from stct.data.images import PHOTO_SIDE
 from stct.data.outputs import SUMMARY
 from stct.labels import encode
+from stct.train.config_text import to_toml
 from stct.train.cost import describe
 from stct.train.device import free_memory
 from stct.train.inference import embedded
+from stct.train.own_parts import own_network
 from stct.train.request import (
     Request,
     about_model,
@@ -35,6 +38,7 @@ from stct.train.threads import use_threads
 from stct.train.training import leave_processes, make_fabric, prepare, train
 from stct.train.watching import Show
 
+SETTINGS = "config.toml"  # for --config of another run
 _SHARDS = ".embeddings"  # in the run directory, while labels are corrected
 
 
@@ -49,11 +53,14 @@ def run_training(
     show: Show,
     save_every: float,
     say: Callable[[str], None] = _nobody,
+    encoder: str | None = None,
 ) -> dict[str, Any]:
     """Start a run, or with ``request`` None go on with it; give its summary.
 
     The first process alone holds the directory and gets the summary, others get {}.
     ``say`` is told in a sentence what a step will need, before the first one.
+    ``encoder`` is MODULE:FACTORY of a network of the caller's own. It is imported
+    because the caller names it, never because a run's folder does.
     """
     asked = read_request(folder) if request is None else request
     fabric = make_fabric(asked.config.precision)
@@ -69,7 +76,10 @@ def run_training(
             run = stack.enter_context(Run.open(folder))
         elif first:
             check_free(folder)
-        summary = _run(folder, asked, resume, run, stack, fabric, show, save_every, say)
+        own = own_network(encoder, asked.encoder)
+        summary = _run(
+            folder, asked, resume, run, stack, fabric, show, save_every, say, own
+        )
     leave_processes()
     return summary
 
@@ -84,6 +94,7 @@ def _run(
     show: Show,
     save_every: float,
     say: Callable[[str], None],
+    own: nn.Module | None,
 ) -> dict[str, Any]:
     """Read, train, write; a new directory is made when nothing can be refused."""
     data = read_data(request.data, request, photos_at=None if resume else PHOTO_SIDE)
@@ -91,7 +102,7 @@ def _run(
         request = with_size(request, data)
     encoded = encode(as_targets(given_labels(data)))
     check_enough(data, encoded, request)
-    task = make_task(request, data, encoded)
+    task = make_task(request, data, encoded, own)
     facts = run_facts(request, data, encoded)
     if run is not None:
         check_same(run, facts)
@@ -107,6 +118,8 @@ def _run(
     fabric.barrier()
     if run is not None:
         run.ids = data.ids
+        settings = to_toml(request.config, request.preset)
+        run.write_bytes(SETTINGS, settings.encode())
     try:
         trained = train(
             task,

@@ -2,8 +2,10 @@
 
 import difflib
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, get_type_hints
 
 from stct.train.config import Config
@@ -48,6 +50,44 @@ def _parse(value: str, kind: type, text: str) -> Any:
         words = {bool: "true or false", int: "a whole number", float: "a number"}
         raise ValueError(f"--set {text}: must be {words[kind]}")
     return parsed
+
+
+def read_toml(path: Path, config: Config) -> Config:
+    """Change settings by a TOML file, such as a run's config.toml.
+
+    A table is a part of the settings: ``[srl]`` with ``steps = 500``.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path}: there is no such file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not a TOML file ({error})") from None
+    assignments = []
+    for name, value in values.items():
+        inner = value.items() if isinstance(value, dict) else [(None, value)]
+        for part, setting in inner:
+            dotted = name if part is None else f"{name}.{part}"
+            is_text = isinstance(setting, str)
+            text = setting if is_text else json.dumps(setting, default=str)
+            assignments.append(f"{dotted}={text}")
+    try:
+        return override(config, assignments)
+    except ValueError as error:
+        raise ValueError(f"{path}: {str(error).removeprefix('--set ')}") from None
+
+
+def to_toml(config: Config, preset: str) -> str:
+    """Write all settings as TOML that `read_toml` reads."""
+    lines = [f"# The settings of a run of stct train; it began with --preset {preset}."]
+    parts: list[str] = []
+    for name, value in asdict(config).items():
+        if isinstance(value, dict):
+            inner = [f"{key} = {json.dumps(v)}" for key, v in value.items()]
+            parts += ["", f"[{name}]", *inner]
+        else:
+            lines.append(f"{name} = {json.dumps(value)}")
+    return "\n".join([*lines, *parts]) + "\n"
 
 
 def settings(config: Config) -> dict[str, Any]:

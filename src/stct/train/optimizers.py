@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_FUSED = ("cpu", "cuda")  # where all weights can be changed by one kernel
 # What an optimiser remembers of a weight, by the name that checkpoints use for it.
 _NAMES = {
     "momentum_buffer": "momentum",
@@ -41,9 +42,14 @@ def make_optimizer(
             },
         ]
     groups = [group for group in groups if group["params"]]
+    fused = all(weight.device.type in _FUSED for _, weight in weights)
     if kind == "adamw":
         return torch.optim.AdamW(
-            groups, lr=rate, betas=(momentum, 0.999), weight_decay=weight_decay
+            groups,
+            lr=rate,
+            betas=(momentum, 0.999),
+            weight_decay=weight_decay,
+            fused=fused,
         )
     return torch.optim.SGD(
         groups,
@@ -51,6 +57,7 @@ def make_optimizer(
         momentum=momentum,
         weight_decay=weight_decay,
         nesterov=momentum > 0.0,
+        fused=fused,
     )
 
 

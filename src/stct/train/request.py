@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from stct.data.columns import as_targets
 from stct.data.images import PHOTO_SIDE, ImageSet, LazyImages, read_images
 from stct.encoders.embedding import HUGGING_FACE
 from stct.labels import EncodedLabels
 from stct.train.config import Config
-from stct.train.config_text import from_dict, override
+from stct.train.config_text import from_dict, override, read_toml
 from stct.train.model_file import About, start_from
 from stct.train.presets import preset
 from stct.train.runs import CONFIG, Run
@@ -38,6 +39,7 @@ class Request:
     image_column: str | None = None
     id_column: str | None = None
     skip_bad: bool = False
+    encoder: str | None = None  # MODULE:FACTORY of the caller's own
 
 
 def new_request(
@@ -48,15 +50,19 @@ def new_request(
     seed: int,
     test: Path | None,
     init: Path | None,
+    config_file: Path | None = None,
     **reading: Any,
 ) -> Request:
     """Check what can be checked before anything is read."""
     for path in [data, *([test] if test else []), *([init] if init else [])]:
         if not path.exists():
             raise ValueError(f"{path}: there is no such file or folder")
+    config = preset(preset_name)
+    if config_file is not None:
+        config = read_toml(config_file, config)
     return Request(
         data=str(data.resolve()),
-        config=_from_anywhere(override(preset(preset_name), assignments)),
+        config=_from_anywhere(override(config, assignments)),
         seed=seed,
         preset=preset_name,
         test=str(test.resolve()) if test else None,
@@ -184,7 +190,12 @@ def check_same(run: Run, facts: dict[str, Any]) -> None:
             )
 
 
-def make_task(request: Request, data: ImageSet, encoded: EncodedLabels) -> Task:
+def make_task(
+    request: Request,
+    data: ImageSet,
+    encoded: EncodedLabels,
+    encoder: nn.Module | None = None,
+) -> Task:
     """Put together what training needs; the test set is read here."""
     init = None
     if request.init is not None:
@@ -199,6 +210,7 @@ def make_task(request: Request, data: ImageSet, encoded: EncodedLabels) -> Task:
         num_classes=len(encoded.classes),
         config=request.config,
         seed=request.seed,
+        encoder=encoder,
         init=init,
         test=_test(request, data, encoded),
     )
@@ -227,7 +239,8 @@ def about_model(request: Request, data: ImageSet, encoded: EncodedLabels) -> Abo
     """Describe the model that the run will give."""
     _, height, width, channels = data.images.shape
     classes = [_plain(label) for label in encoded.classes]
-    return About(request.config.encoder, False, classes, (channels, height, width))
+    own = request.encoder is not None
+    return About(request.config.encoder, own, classes, (channels, height, width))
 
 
 def given_labels(data: ImageSet) -> list[Any]:

@@ -33,6 +33,15 @@ Assignments = Annotated[
         "config.json of a run lists them all.",
     ),
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|fp32|bf16",
+        show_default="the preset's",
+        help="Of the passes, as --set precision=NAME. auto: bf16 on a GPU that has it. "
+        "bf16 pays on processors with AVX512-BF16 or AMX too.",
+    ),
+]
 TestData = Annotated[
     Path | None,
     typer.Option(
@@ -40,6 +49,25 @@ TestData = Annotated[
         metavar="DATA",
         help="Images with true labels, to report accuracy on after each round; "
         "nothing is ever chosen by it. For CIFAR the test batch is read.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Settings in TOML, on top of those of the preset; every run writes its "
+        "own as config.toml.",
+    ),
+]
+OwnEncoder = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder",
+        metavar="MODULE:FACTORY",
+        help="Your own network: a function without arguments that gives a torch "
+        "module, images (b, c, h, w) to features (b, d). It is imported from the "
+        "current folder or from what is installed; --resume needs it again.",
     ),
 ]
 InitFrom = Annotated[
