@@ -28,7 +28,7 @@ Function = Callable[..., None]
 def write_reference(path: Path) -> None:
     """Write the page, if it would change."""
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    functions = {function.__name__: function for function in COMMANDS}
+    functions = {function.__name__.rstrip("_"): function for function in COMMANDS}
     parts = [describe(command, functions[name]) for name, command in commands.items()]
     text = "\n".join([HEADER, *parts])
     path.parent.mkdir(exist_ok=True)

@@ -6,6 +6,8 @@ import sys
 
 import numpy as np
 
+from stct.cli import app
+
 
 def stct(*arguments, cwd, **keywords):
     return subprocess.run(
@@ -17,6 +19,11 @@ def stct(*arguments, cwd, **keywords):
         timeout=120,
         **keywords,
     )
+
+
+def run_here(*arguments):
+    """The command in this process; an error is raised with its one line."""
+    return app([str(a) for a in arguments], standalone_mode=False)
 
 
 def assert_error(done, *fragments):

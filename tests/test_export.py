@@ -2,12 +2,14 @@
 
 import json
 import warnings
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from command import assert_error, blobs, stct
+from command import assert_error, blobs, run_here, stct
 
+from stct.data.annotation_files import read_annotations
 from stct.data.corrected import read_corrected
 from stct.export import export_folder
 
@@ -126,3 +128,106 @@ def test_export_through_the_command(corrected_folder, tmp_path):
     done = stct("export", "empty", "--to", "cleanlab", cwd=tmp_path)
     assert_error(done, "empty", "no summary.json")
     assert read_corrected(out).ids[0] == "r0"
+
+
+def test_top_rows_are_those_with_the_most_to_gain(corrected_folder, tmp_path):
+    out, *_ = corrected_folder()
+    export_folder(out, "label-studio", tmp_path / "ls", top=6)
+    tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text("utf-8"))
+    assert {task["data"]["id"] for task in tasks} == {f"r{i}" for i in range(6)}
+    assert all(task["data"]["action"] == "relabel" for task in tasks)
+    with pytest.raises(ValueError, match="--top does not go with cleanlab"):
+        export_folder(out, "cleanlab", tmp_path / "cl", top=6)
+
+
+def test_argilla_reads_settings_and_records(corrected_folder, tmp_path, monkeypatch):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        argilla = pytest.importorskip("argilla")
+    client = mock.MagicMock()
+    monkeypatch.setattr(argilla.Argilla, "_get_default", lambda *_: client)
+    out, _, truth = corrected_folder()
+    export_folder(out, "argilla", tmp_path / "ar", top=10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings = argilla.Settings.from_json(tmp_path / "ar/.argilla/settings.json")
+        items = json.loads((tmp_path / "ar" / "records.json").read_text("utf-8"))
+        records = [argilla.Record.from_dict(item) for item in items]
+    assert settings.questions["label"].labels == sorted(NAMES)
+    assert [field.name for field in settings.fields] == ["image"]
+    assert len(records) == 10
+    for record in records:
+        (suggestion,) = list(record.suggestions)
+        assert suggestion.value == truth[int(record.id[1:])]
+    # What an annotator answers comes back as it was read.
+    for item in items[:3]:
+        item["responses"] = {"label": [{"value": NAMES[0], "user_id": "u"}]}
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps(items), encoding="utf-8")
+    found = read_annotations(path)
+    assert found.decisions.values("label") == [NAMES[0]] * 3
+    assert found.open == 7
+
+
+def annotated(tasks, choices):
+    """Tasks as Label Studio exports them, with the choices of annotators by id."""
+    for number, task in enumerate(tasks):
+        row = task["data"]["id"]
+        task |= {"id": 100 + number, "annotations": []}
+        for name in choices.get(row, []):
+            result = dict(task["predictions"][0]["result"][0])
+            result["value"] = {"choices": [name]}
+            task["annotations"].append(
+                {"was_cancelled": name is None, "result": [result] if name else []}
+            )
+    return tasks
+
+
+def test_annotations_come_back_as_decisions(corrected_folder, tmp_path):
+    out, _, truth = corrected_folder()
+    export_folder(out, "label-studio", tmp_path / "ls", top=6)
+    tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text("utf-8"))
+    a, b, c = NAMES
+    choices = {"r0": [truth[0]], "r1": [a, b, b], "r2": [a, b], "r3": [None], "r4": [c]}
+    path = tmp_path / "annotations.json"
+    path.write_text(json.dumps(annotated(tasks, choices)), encoding="utf-8")
+    decisions = tmp_path / "decisions.csv"
+    run_here("import", path, out, "-o", decisions, "--quiet")
+    table = pd.read_csv(decisions)
+    found = dict(zip(table["id"], table["label"], strict=True))
+    assert found == {"r0": truth[0], "r1": b, "r4": c}
+    imported = read_annotations(path)
+    assert imported.disputed == ["r2"]
+    assert imported.open == 2
+    words = ("--embeddings", tmp_path / "e.npy", "--locked", decisions, "--quiet")
+    run_here("correct", tmp_path / "t.csv", *words, "-o", tmp_path / "again")
+    labels = pd.read_csv(tmp_path / "again" / "labels.csv", index_col="id")["label"]
+    assert labels["r1"] == b
+    assert labels["r4"] == c
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tasks: {"tasks": tasks}, "must be a list of tasks"),
+        (lambda tasks: [], "must be a list of tasks"),
+        (lambda tasks: [{"id": 1, "label": "cat"}], "not JSON-MIN"),
+        (lambda tasks: [{"data": {"text": "x"}, "annotations": []}], "another project"),
+        (lambda tasks: tasks, "nothing to import yet"),
+        (lambda tasks: annotated(tasks, {"r0": ["owl"]}), "labels .* lacks: owl"),
+        (lambda tasks: annotated(tasks, {"r0": [3]}), "one label was expected"),
+        (lambda tasks: tasks + tasks[:1], "come more than once: r"),
+    ],
+)
+def test_exports_of_other_projects_are_refused(
+    corrected_folder, tmp_path, change, message
+):
+    out, *_ = corrected_folder()
+    export_folder(out, "label-studio", tmp_path / "ls", top=6)
+    tasks = json.loads((tmp_path / "ls" / "tasks.json").read_text("utf-8"))
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(change(tasks)), encoding="utf-8")
+    decisions = tmp_path / "decisions.csv"
+    with pytest.raises(ValueError, match=message):
+        run_here("import", path, out, "-o", decisions)
+    assert not decisions.exists()

@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from command import run_here
 
 from stct import LabelCorrector
-from stct.cli.correcting import correct
 from stct.label_kinds import check_kind
 
 RNG = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def test_refused_alike_before_anything_is_written(tmp_path, kind):
     table, out = tmp_path / "t.jsonl", tmp_path / "out"
     write(table, labels)
     with pytest.raises(ValueError, match=message) as error:
-        correct(table, embeddings=table.with_suffix(".npy"), output=out)
+        run_here("correct", table, "--embeddings", table.with_suffix(".npy"), "-o", out)
     assert "t.jsonl: column 'label'" in str(error.value)
     assert not out.exists()
 
@@ -57,7 +57,8 @@ def test_warned_of_alike(tmp_path, kind):
     if kind == "stars":  # the command says it in the same words
         table, out = tmp_path / "t.jsonl", tmp_path / "out"
         write(table, labels)
-        correct(table, embeddings=table.with_suffix(".npy"), output=out, quiet=True)
+        embeddings = table.with_suffix(".npy")
+        run_here("correct", table, "--embeddings", embeddings, "-o", out, "--quiet")
         notes = json.loads((out / "summary.json").read_text())["notes"]
         assert sum(message in note for note in notes) == 1
 

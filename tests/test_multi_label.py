@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from command import run_here
 from sklearn.base import clone
 
 from stct import MultiLabelCorrector
-from stct.cli.correcting import correct
-from stct.cli.rewriting import apply, revert
 from stct.correction.settings import ScoreSettings
 from stct.correction.squared_error import choose_features
 from stct.label_sets import read_label_sets
@@ -180,20 +179,17 @@ def test_command_writes_changes_and_an_exact_patch(tmp_path, monkeypatch, ending
             file.writelines(json.dumps(row) + "\n" for row in rows)
     separator = "|" if ending == "csv" else "list"
     out = tmp_path / "out"
-    correct(
-        table,
-        embeddings=tmp_path / "films.npy",
-        multi_label=separator,
-        output=out,
-        quiet=True,
+    run_here(
+        *("correct", table, "--embeddings", "films.npy", "-o", out, "--quiet"),
+        *("--multi-label", separator),
     )
     summary = json.loads((out / "summary.json").read_text())
     assert sorted(path.name for path in out.iterdir()) == sorted(summary["files"])
     changes = pd.read_csv(out / "changes.csv")
     assert len(changes) == summary["added"] + summary["removed"]
     fixed, back = tmp_path / f"fixed.{ending}", tmp_path / f"back.{ending}"
-    apply(out / "patch.csv", table, fixed, quiet=True)
-    revert(out / "patch.csv", fixed, back, quiet=True)
+    run_here("apply", out / "patch.csv", table, "-o", fixed, "--quiet")
+    run_here("revert", out / "patch.csv", fixed, "-o", back, "--quiet")
     assert back.read_bytes() == table.read_bytes()
     if ending == "csv":
         new = pd.read_csv(fixed, keep_default_na=False)["label"]

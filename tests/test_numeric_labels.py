@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from command import run_here
 from sklearn.metrics import average_precision_score
 
 from stct import NumericLabelChecker
-from stct.cli.correcting import correct
 from stct.correction.numeric_target import false_discovery
 from stct.numeric_labels import conformal_quantile
 
@@ -121,8 +121,9 @@ def test_command_lists_suspects_and_changes_nothing(tmp_path, capsys):
     with table.open("w", newline="") as file:
         rows = ([f"h{i}", f"{v:.2f}"] for i, v in enumerate(y))
         csv.writer(file).writerows([["id", "price"], *rows])
-    keywords = {"embeddings": tmp_path / "houses.npy", "label_column": "price"}
-    correct(table, numeric=True, output=out, **keywords)
+    words = ("correct", table, "--embeddings", tmp_path / "houses.npy", "--numeric")
+    words = (*words, "--label-column", "price", "-o")
+    run_here(*words, out)
     assert "no label was changed" in " ".join(capsys.readouterr().out.split())
     summary = json.loads((out / "summary.json").read_text())
     with (out / "suspects.csv").open() as file:
@@ -134,6 +135,6 @@ def test_command_lists_suspects_and_changes_nothing(tmp_path, capsys):
     assert not (out / "patch.csv").exists()
     table.write_text(table.read_text().replace(f"h1,{y[1]:.2f}", "h1,unknown"))
     with pytest.raises(ValueError, match="row 1 .*'unknown' is no number"):
-        correct(table, numeric=True, output=tmp_path / "other", **keywords)
+        run_here(*words, tmp_path / "other")
     with pytest.raises(ValueError, match="not both"):
-        correct(table, numeric=True, multi_label="|", output=out, **keywords)
+        run_here(*words, out, "--multi-label", "|")

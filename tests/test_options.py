@@ -81,7 +81,8 @@ OPTIONS = {
         "--quiet",
         "--json",
     },
-    "export": {"DIR", "--to", "--output", "-o", "--images", "--quiet"},
+    "export": {"DIR", "--to", "--output", "-o", "--images", "--top", "--quiet"},
+    "import": {"ANNOTATIONS", "DIR", "--output", "-o", "--overwrite", "--quiet"},
     "report": {"DIR", "--map", "--images", "--quiet"},
     "train": {
         "DATA",

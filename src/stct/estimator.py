@@ -440,7 +440,7 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         batch._decide(result, encoded, codes, fixed, looked_at)
         return batch
 
-    def compare(self, X: Any) -> list[Difference]:
+    def compare_rows(self, X: Any) -> list[Difference]:
         """Test whether rows without labels look like those of the fit.
 
         Empty where there is nothing to compare with; `judge` compares labels as well.

@@ -16,7 +16,7 @@ import typer
 from stct.cli.checking import check
 from stct.cli.correcting import correct, plan
 from stct.cli.options import shared
-from stct.cli.reporting import export, report
+from stct.cli.reporting import export, import_, report
 from stct.cli.rewriting import apply, noise, revert
 from stct.cli.training import predict, train
 from stct.cli.trying import bench, demo, download
@@ -37,6 +37,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (  # in the order of the help
     revert,
     report,
     export,
+    import_,
     noise,
     train,
     predict,
@@ -54,7 +55,7 @@ def _help(command: Callable[..., None]) -> str:
 
 
 for _command in COMMANDS:
-    app.command(help=_help(_command))(_command)
+    app.command(_command.__name__.rstrip("_"), help=_help(_command))(_command)
 
 
 def main() -> None:

@@ -247,7 +247,7 @@ def predict_later(
     check_columns(run, rows.embeddings)
     with progress("Predicting", quiet=reading["quiet"]):
         P = run.corrector.predict_proba(rows.embeddings)  # noqa: N806
-        notes = describe_differences(run.corrector.compare(rows.embeddings))
+        notes = describe_differences(run.corrector.compare_rows(rows.embeddings))
     if run.corrector.termination_condition_ == "nothing_learnt":
         notes.append(
             f"the run of {run.path} learnt nothing: every row gets the shares of its "

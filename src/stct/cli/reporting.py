@@ -32,17 +32,62 @@ def export(
     to: options.ToolChoice,
     output: options.ExportFolder = None,
     images: options.ExportImages = None,
+    top: options.Top = None,
     quiet: shared.Quiet = False,
 ) -> None:
     """Hand the correction in DIR over to another tool.
 
-    stct export stct-output --to label-studio
+    stct export stct-output --to label-studio --top 100
     """
     from stct.console import progress
     from stct.export import export_folder
 
     target = output or Path(f"stct-{to.value}")
     with progress(f"Writing {target}", quiet=quiet):
-        hint = export_folder(folder, to.value, target, images=images)
+        hint = export_folder(folder, to.value, target, images=images, top=top)
     if not quiet:
         print(f"{target}: written\n{hint}")
+
+
+def import_(
+    annotations: options.AnnotationsFile,
+    folder: options.ExportedFolder = None,
+    output: options.DecisionsFile = Path("decisions.csv"),
+    overwrite: shared.OverwriteFile = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Make decisions of what people annotated in another tool.
+
+    stct import annotations.json stct-output
+
+    Rows are decided by the majority of their annotators. Give the decisions to
+    'stct correct --locked'.
+    """
+    from stct.data.annotation_files import read_annotations
+    from stct.data.corrected import read_corrected
+    from stct.data.outputs import check_file, whole_file
+    from stct.data.tables import write_table
+
+    if output.suffix.lower() != ".csv":
+        raise ValueError(f"{output}: decisions are a .csv file")
+    check_file(output, overwrite=overwrite)
+    ids = classes = None
+    if folder is not None:
+        corrected = read_corrected(folder)
+        ids = corrected.ids
+        classes = [corrected.encoded(label) for label in corrected.classes]
+    found = read_annotations(annotations, ids=ids, classes=classes)
+    with whole_file(output, overwrite=overwrite) as path:
+        write_table(path, found.decisions)
+    if quiet:
+        return
+    count = found.decisions.num_rows
+    print(f"{output}: {count:,} rows decided, {found.changed:,} get another label")
+    if found.open:
+        print(f"{found.open:,} rows have no annotation")
+    if found.disputed:
+        names = ", ".join(found.disputed[:5])
+        print(
+            f"{len(found.disputed):,} rows have no majority and are left out: {names}"
+        )
+    print(f"next: stct correct ... --locked {output}")

@@ -3,7 +3,7 @@
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,18 @@ class Corrected:
     def other_columns(self) -> list[str]:
         """The caller's own columns."""
         return [name for name in self.table.columns if name not in OUR_COLUMNS]
+
+    def take(self, rows: NDArray[np.intp]) -> "Corrected":
+        """Give some rows, in this order; soft labels stay those of all rows."""
+        return replace(
+            self,
+            table=self.table.take(rows.tolist()),
+            ids=[self.ids[row] for row in rows],
+            given=self.given[rows],
+            label=self.label[rows],
+            confidence=self.confidence[rows],
+            action=self.action[rows],
+        )
 
     def encoded(self, label: Any) -> str:
         """Write a label as patches and decisions do."""

@@ -20,6 +20,7 @@ class Tool(StrEnum):
     LABEL_STUDIO = "label-studio"
     CLEANLAB = "cleanlab"
     HUGGINGFACE = "huggingface"
+    ARGILLA = "argilla"
 
 
 ReportFolder = Annotated[
@@ -48,7 +49,7 @@ ToolChoice = Annotated[
     typer.Option(
         "--to",
         help="label-studio: tasks with predictions. cleanlab: a table of label "
-        "issues. huggingface: a dataset on disk.",
+        "issues. huggingface: a dataset on disk. argilla: the same, with suggestions.",
     ),
 ]
 ExportFolder = Annotated[
@@ -69,4 +70,33 @@ ExportImages = Annotated[
         help="Where the paths of the image column are seen from; huggingface: puts "
         "the images into the dataset.",
     ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        show_default="all rows",
+        help="The N rows with the most to gain from a look, in that order. Not for "
+        "cleanlab and huggingface, which take all rows.",
+    ),
+]
+AnnotationsFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="ANNOTATIONS",
+        help="The .json that Label Studio exports (Export, JSON), or records.json of "
+        "Argilla, from a project that 'stct export' made.",
+    ),
+]
+ExportedFolder = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DIR",
+        help="Output folder of the correction that was exported: ids and labels that "
+        "it lacks are refused.",
+    ),
+]
+DecisionsFile = Annotated[
+    Path, typer.Option("--output", "-o", metavar="OUT", help="File to make, .csv.")
 ]
