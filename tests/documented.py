@@ -54,13 +54,18 @@ def blocks_of(page):
 
 
 def commands_of(block):
-    """The command lines of a block; of ``console`` those after a $."""
-    text = block.text.replace("\\\n", " ")
-    lines = text.splitlines()
-    if block.kind == "console":
-        lines = [line[2:] for line in lines if line.startswith("$ ")]
-    words = [shlex.split(line, comments=True) for line in lines]
-    return [line for line in words if line]
+    """The command lines of a block, each with the output that is shown below it.
+
+    Of ``console`` commands stand after a $, and all other lines are output.
+    """
+    found = []
+    for line in block.text.replace("\\\n", " ").splitlines():
+        typed = block.kind == "sh" or line.startswith("$ ")
+        if typed and (words := shlex.split(line.removeprefix("$ "), comments=True)):
+            found.append((words, []))
+        elif not typed and line.strip() not in ("", "..."):
+            found[-1][1].append(line)
+    return found
 
 
 def run_page(page):
@@ -72,8 +77,8 @@ def run_page(page):
             if block.why is None:
                 run_python(block, names, where)
         elif block.kind in ("sh", "console"):
-            for words in commands_of(block):
-                run_command(words, block.why is None, where)
+            for words, shown in commands_of(block):
+                run_command(words, shown, block.why is None, where)
         else:
             assert block.kind in SHOWN, f"{where}: a block of kind {block.kind!r}"
             typed = re.search(r"^(\$|>>>|stct|pip) .*", block.text, re.MULTILINE)
@@ -92,11 +97,17 @@ def run_python(block, names, where):
     assert not runner.failures, said.getvalue()
 
 
-def run_command(words, really, where):
-    """Run a stct command in this process; look at the others without running them."""
+def run_command(words, shown, really, where):
+    """Run a stct command in this process; look at the others without running them.
+
+    The lines that are shown must be among what it says, whatever the numbers are.
+    """
     if words[0] == "stct" and really:
-        code, errors = run_stct(words[1:])
+        code, said, errors = run_stct(words[1:])
         assert code == 0, f"{where}: {shlex.join(words)}\n{errors}"
+        lines = {without_numbers(line) for line in said.splitlines()}
+        for line in shown:
+            assert without_numbers(line) in lines, f"{where}: not said: {line}\n{said}"
     elif words[0] == "stct":
         look_at_options(words[1:], where)
     elif words[0] == "make":
@@ -111,15 +122,19 @@ def run_command(words, really, where):
         assert not really, f"{where}: {words[0]} is not run; say why in a comment"
 
 
+def without_numbers(line):
+    return " ".join(re.sub(r"[+-]*[\d.,]*\d\*?", "#", line).split())
+
+
 def run_stct(arguments):
-    """The command in this process: its exit code and what it says on stderr."""
-    said = io.StringIO()
+    """The command in this process: its exit code, and what it says."""
+    said, errors = io.StringIO(), io.StringIO()
     old, sys.argv = sys.argv, ["stct", *arguments]
     try:
-        with redirect_stdout(io.StringIO()), redirect_stderr(said):
+        with redirect_stdout(said), redirect_stderr(errors):
             cli.main()
     except SystemExit as end:
-        return end.code or 0, said.getvalue()
+        return end.code or 0, said.getvalue(), errors.getvalue()
     finally:
         sys.argv = old
     raise AssertionError("main ends the process")

@@ -4,7 +4,6 @@ import doctest
 import importlib
 import re
 import signal
-import sys
 
 import pytest
 from documented import ROOT, blocks_of, commands_of, run_page
@@ -122,10 +121,12 @@ def test_blocks_are_found_and_broken_ones_are_named(tmp_path, folder):
         "<!-- not run: slow -->\n```console\n$ stct train a --bad\nout\n```\n"
     )
     (block,) = blocks_of(page)
-    assert commands_of(block) == [["stct", "train", "a", "--bad"]]
+    assert commands_of(block) == [(["stct", "train", "a", "--bad"], ["out"])]
     with pytest.raises(AssertionError, match="--bad"):
         run_page(page)
     page.write_text("```sh\npip install '.[nothing]'\n```\n")
     with pytest.raises(AssertionError, match="no extra nothing"):
         run_page(page)
-    assert "stct" in sys.modules
+    page.write_text("```console\n$ stct --version\nstct 9.9.9\n...\nanother\n```\n")
+    with pytest.raises(AssertionError, match="not said: another"):
+        run_page(page)
