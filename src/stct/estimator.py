@@ -42,7 +42,7 @@ from stct.correction.decision import (
 )
 from stct.correction.given_labels import Labels
 from stct.correction.later_rows import (
-    Seen,
+    as_seen,
     correct_later_rows,
     sum_rows,
     why_not_judged,
@@ -379,7 +379,7 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         locked: ArrayLike | None = None,
         verified: ArrayLike | None = None,
         verified_weight: ArrayLike | None = None,
-        seen: Seen | None = None,
+        seen: tuple[Ints, Any] | None = None,
         refit: bool = False,
     ) -> Self:
         """Correct the labels of a later batch with this model, without a new fit.
@@ -429,7 +429,7 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         labels = Labels(codes, fixed, len(self.classes_), engine, looked_at)
         with single_blas_thread():
             result, sums = correct_later_rows(
-                X, labels, self._fitted, seen, refit=refit
+                X, labels, self._fitted, as_seen(seen, labels), refit=refit
             )
         batch: Self = clone(self)
         batch.n_features_in_ = self.n_features_in_

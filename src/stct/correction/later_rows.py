@@ -30,6 +30,25 @@ class Seen(NamedTuple):
     posterior: Any  # (s, C), or `TopClasses` of it
 
 
+def as_seen(seen: tuple[Ints, Any] | None, labels: Labels) -> Seen | None:
+    """Look at what was passed as rows that were in the fit."""
+    if seen is None or isinstance(seen, Seen):
+        return seen
+    rows, posterior = np.asarray(seen[0]), np.asarray(seen[1])
+    n, shape = len(labels.given), (len(rows), labels.num_classes)
+    known = rows.ndim == 1 and rows.dtype.kind in "iu"
+    if not known or posterior.shape != shape or ((rows < 0) | (rows >= n)).any():
+        raise ValueError(
+            "seen must be rows and their label_distributions_ in the fit, "
+            f"{labels.num_classes} probabilities for each"
+        )
+    if labels.num_classes > MANY:
+        top = keep_top(posterior, labels.given[rows])
+        classes = top[:, TOP:].astype(np.int32)
+        return Seen(rows, TopClasses(top[:, :TOP], classes, labels.num_classes))
+    return Seen(rows, posterior)
+
+
 class BatchSums(NamedTuple):
     """Sums over the rows of a batch that were not in the fit."""
 

@@ -145,16 +145,19 @@ def weighted_chi_squared(value: float, traces: tuple[float, float, float]) -> fl
 
 def describe_differences(differences: list[Difference]) -> list[str]:
     """Say in what a batch does not look like the rows of the fit."""
-    texts = {
-        "label shares": "the label shares differ, by {:.1%} of the rows",
-        "feature means": "the feature means differ, by {:.2f} standard deviations",
-        "agreement": "the model predicts {:+.1%} of the given labels compared with the "
-        "rows of the fit",
-    }
     return [
-        "this batch does not look like the rows of the fit: "
-        f"{texts[d.what].format(d.size)} (p = {d.p_value:.1g}, tests at {LEVEL:.0%} "
-        "together)"
+        f"this batch does not look like the rows of the fit: {_in_words(d)} (p = "
+        f"{d.p_value:.1g}; all tests together are at {LEVEL:.0%})"
         for d in differences
         if d.differs
     ]
+
+
+def _in_words(difference: Difference) -> str:
+    size = difference.size
+    if difference.what == "label shares":
+        return f"the label shares differ by {size:.1%} of the rows"
+    if difference.what == "feature means":
+        return f"the feature means differ by {size:.2f} standard deviations"
+    more = "more" if size > 0 else "fewer"
+    return f"the model predicts {more} of the given labels, by {abs(size):.1%} of them"

@@ -146,7 +146,7 @@ def _write_soft_labels(
         arrays["top_probabilities"] = Q.data.reshape(Q.shape[0], -1)
     if taught and len(inputs.ids) <= MOST_DIGESTS:
         place = {label: code for code, label in enumerate(corrector.classes_.tolist())}
-        codes = [-1 if label is None else place[label] for label in inputs.targets]
+        codes = [place.get(label, -1) for label in inputs.targets]
         arrays["row_digests"] = row_digests(inputs.embeddings)
         arrays["given_codes"] = np.array(codes, dtype=np.int32)
     write_arrays(path, arrays)
