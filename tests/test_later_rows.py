@@ -133,7 +133,7 @@ def test_what_cannot_be_judged_is_refused(earlier):
     nothing = LabelCorrector().fit(noise, given[:300])
     with pytest.raises(ValueError, match="learnt nothing"):
         nothing.judge(noise, given[:300])
-    assert nothing.compare(noise) == []
+    assert nothing.compare_rows(noise) == []
     split = LabelCorrector("split", random_state=0).fit(X[OLD], given[OLD])
     with pytest.raises(ValueError, match="'split' has no noise model"):
         split.judge(X[NEW], given[NEW])
@@ -180,8 +180,8 @@ def test_other_batches_are_called_different(earlier):
     assert "predicts fewer of the given labels" in text
     assert "p = " in text
     assert "1%" in text
-    assert any(d.differs for d in corrector.compare(X[NEW] + 0.3))
-    assert not any(d.differs for d in corrector.compare(X[NEW]))
+    assert any(d.differs for d in corrector.compare_rows(X[NEW] + 0.3))
+    assert not any(d.differs for d in corrector.compare_rows(X[NEW]))
 
 
 @pytest.mark.parametrize("weights", [[1.0] * 5, [5.0, 1.0, 0.1], np.arange(1, 60.0)])

@@ -14,6 +14,7 @@ from stct.numeric.hat_matrix import Axes
 from stct.numeric.ridge import RidgePath
 from stct.numeric.types import Floats, Ints
 
+LEAST_CURVATURE = 1e-6  # where every row is sure
 MAX_AXES = 2**24  # numbers: 4,096 columns
 
 
@@ -57,7 +58,7 @@ def record_fit(path: RidgePath, labels: Labels, found: Posterior) -> FitRecord:
         np.bincount(known, minlength=labels.num_classes),
         path.num_labelled * sample.clean_shares,
         sample.agreement,
-        sample.curvature,
+        max(sample.curvature, LEAST_CURVATURE),
     )
 
 

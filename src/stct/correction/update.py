@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stct.correction.fit_record import Columns, FitRecord, light_axes
+from stct.correction.fit_record import (
+    LEAST_CURVATURE,
+    Columns,
+    FitRecord,
+    light_axes,
+)
 from stct.correction.given_labels import Labels
 from stct.correction.settings import DEFAULT, ResidualSettings
 from stct.noise_model.likelihood import LinearLogits
@@ -142,7 +147,7 @@ def _mean_curvature(moved: Any, labels: Labels, T: Floats, record: FitRecord) ->
 
     total, count = labels.engine.sum(bend, len(labels.given))
     old = record.columns.num_rows
-    return float((record.curvature * old + total) / (old + count))
+    return max(float((record.curvature * old + total) / (old + count)), LEAST_CURVATURE)
 
 
 def add_rows(old: Columns, X: CentredRows, labels: Labels) -> Columns:

@@ -105,13 +105,14 @@ def judge_batch(
     num_seen = 0 if seen is None else len(seen.rows)
     if num_seen:
         batch.notes.append(
-            f"{num_seen:,} rows were in the fit of {run.path}; they get what it said "
-            "of them when each was left out"
+            f"{num_seen:,} rows have the embedding and the label of a row that "
+            f"{run.path} was fitted to; they get what it said of that row when the row "
+            "was left out"
         )
     if relabelled:
         batch.notes.append(
-            f"{relabelled:,} rows were in the fit of {run.path} with another label, "
-            "which the model has learnt"
+            f"{relabelled:,} rows have the embedding of a row that {run.path} was "
+            "fitted to, but another label; the model has learnt that one"
         )
     return judged, {
         "corrector": str(run.path),
