@@ -2,19 +2,27 @@
 
     python docs/screenshots.py demo-output/run/report.html
 
-Needs Chromium, playwright and Pillow. Writes docs/images/report-*.png, with few colours
-so that they stay small.
+Needs Chromium, playwright and Pillow. Writes docs/images/*.png, with few colours so
+that they stay small: overview and review of that report, and the confusions of one with
+60 classes, which is made here.
 """
 
 import io
 import shutil
+import subprocess
 import sys
+import tempfile
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 IMAGES = Path(__file__).parent / "images"
+KINDS = ["steel", "wooden", "red", "old", "small", "plastic"]
+THINGS = ["chair", "table", "lamp", "phone", "camera"]
+THINGS += ["wallet", "bottle", "jacket", "guitar", "clock"]
 KEYS = ["a", "a", "r", "a", "a", "3", "a", "ArrowRight"]
 
 
@@ -45,7 +53,33 @@ def main(report: Path) -> None:
                 page.wait_for_timeout(300)
                 save(page.screenshot(), f"review-{width}-{theme}.png")
                 page.close()
+        with tempfile.TemporaryDirectory() as folder:
+            page = browser.new_page(viewport={"width": 1280, "height": 1000})
+            page.goto(many_classes(Path(folder)).as_uri())
+            page.wait_for_selector("html[data-ready]")
+            page.wait_for_timeout(300)
+            for name in ("pairs", "transition"):
+                save(page.locator(f"#{name}").screenshot(), f"{name}.png")
         browser.close()
+
+
+def many_classes(folder: Path) -> Path:
+    """Make a report of 60 classes, of which some are taken for the next one."""
+    names = [f"{kind} {thing}" for kind, thing in product(KINDS, THINGS)]
+    rng = np.random.default_rng(0)
+    truth = np.arange(6_000) % len(names)
+    centres = rng.normal(size=(len(names), 32))
+    given = truth.copy()
+    confused = (truth % 10 < 4) & (rng.random(len(truth)) < 0.2)
+    given[confused] ^= 1
+    drawn = rng.random(len(truth)) < 0.08
+    given[drawn] = rng.integers(0, len(names), drawn.sum())
+    rows = "".join(f"{i},{names[code]}\n" for i, code in enumerate(given))
+    (folder / "goods.csv").write_text(f"id,label\n{rows}", encoding="utf-8")
+    np.save(folder / "goods.npy", centres[truth] + rng.normal(size=(len(truth), 32)))
+    command = "-m stct correct goods.csv --embeddings goods.npy -o out --quiet"
+    subprocess.run([sys.executable, *command.split()], cwd=folder, check=True)
+    return folder / "out" / "report.html"
 
 
 def save(data: bytes, name: str) -> None:
