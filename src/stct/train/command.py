@@ -1,7 +1,6 @@
 """``stct train``: from data on the disk to a run directory."""
 
 import math
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from stct.train.cost import describe
 from stct.train.device import free_memory
 from stct.train.inference import embedded
 from stct.train.own_parts import own_network
+from stct.train.pixels import Say, print_nothing
 from stct.train.request import (
     Request,
     about_model,
@@ -42,17 +42,13 @@ SETTINGS = "config.toml"  # for --config of another run
 _SHARDS = ".embeddings"  # in the run directory, while labels are corrected
 
 
-def _nobody(_: str) -> None:
-    """Say it to nobody."""
-
-
 def run_training(
     folder: Path,
     request: Request | None,
     *,
     show: Show,
     save_every: float,
-    say: Callable[[str], None] = _nobody,
+    say: Say = print_nothing,
     encoder: str | None = None,
 ) -> dict[str, Any]:
     """Start a run, or with ``request`` None go on with it; give its summary.
@@ -93,7 +89,7 @@ def _run(
     fabric: Fabric,
     show: Show,
     save_every: float,
-    say: Callable[[str], None],
+    say: Say,
     own: nn.Module | None,
 ) -> dict[str, Any]:
     """Read, train, write; a new directory is made when nothing can be refused."""
@@ -106,7 +102,9 @@ def _run(
     facts = run_facts(request, data, encoded)
     if run is not None:
         check_same(run, facts)
-    start = prepare(task, fabric=fabric, resume_from=folder if resume else None)
+    start = prepare(
+        task, fabric=fabric, resume_from=folder if resume else None, say=say
+    )
     if fabric.device.type == "cpu":
         before = None if run is None else run.facts.get("threads")
         flops = max((cost.flops for cost in start.costs), default=math.inf)

@@ -36,6 +36,11 @@ class Images:
         return int(self.shape[0])
 
     @property
+    def at_hand(self) -> bool:
+        """Whether batches need no reading and no copy to another device."""
+        return isinstance(self._rows, Tensor) and self._rows.device == self.device
+
+    @property
     def chw(self) -> tuple[int, int, int]:
         """Channels, height, width."""
         _, height, width, channels = self.shape

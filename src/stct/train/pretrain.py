@@ -13,6 +13,7 @@ from stct.train.config import Config, Pretrain
 from stct.train.images import Images
 from stct.train.meter import Meter
 from stct.train.optimizers import set_rate
+from stct.train.pixels import ahead
 from stct.train.state import (
     State,
     Step,
@@ -50,22 +51,20 @@ def simclr(
     state.share_gradients(fabric, images.chw, classify=False, project=True)
     meter = Meter("pretrain", 0, fabric.device)
     state.module.train()
-    while state.step < num_steps:
-        epoch, place = divmod(state.step, per_epoch)
-        order = _order(len(images), seed, epoch)
-        rows = order[place * per_step : (place + 1) * per_step][mine]
-        draws = generator_at(seed, "pretrain", state.step)
-        set_rate(optimizer, _rate(settings, state.step / num_steps))
 
-        batch = images.batch(rows)
-        views = [
-            augment.warp(
-                batch, _view(per_step, mine, config, draws, fabric), size=view_size
-            )
-            for _ in range(2)
-        ]
+    def make(step: int) -> Tensor:
+        """Give two views of each image of a step, one after the other."""
+        epoch, place = divmod(step, per_epoch)
+        order = _order(len(images), seed, epoch)
+        batch = images.batch(order[place * per_step : (place + 1) * per_step][mine])
+        draws = generator_at(seed, "pretrain", step)
+        drawn = (_view(per_step, mine, config, draws, fabric) for _ in range(2))
+        return torch.cat([augment.warp(batch, d, size=view_size) for d in drawn])
+
+    for views in ahead(make, state.step, num_steps, wait=images.at_hand):
+        set_rate(optimizer, _rate(settings, state.step / num_steps))
         with seeded_at(fabric, seed, "pretrain", state.step):
-            z1, z2 = state.module(torch.cat(views), project=True).projection.chunk(2)
+            z1, z2 = state.module(views, project=True).projection.chunk(2)
         loss = losses.nt_xent(
             z1, z2, settings.temperature, others=_all_views(z1, z2, fabric)
         )

@@ -14,6 +14,7 @@ from stct.train.device import send
 from stct.train.images import Images
 from stct.train.meter import Meter
 from stct.train.optimizers import set_rate
+from stct.train.pixels import ahead
 from stct.train.state import (
     State,
     Step,
@@ -53,9 +54,12 @@ def train(
     state.share_gradients(fabric, images.chw, classify=True, project=project)
     meter = Meter("srl", state.round, fabric.device)
     state.module.train()
-    while state.step < settings.steps:
-        draws = generator_at(seed, "srl", state.round, state.step)
-        batch = draw_batch(images, rows, settings, config.augment, draws, fabric)
+
+    def make(step: int) -> Batch:
+        draws = generator_at(seed, "srl", state.round, step)
+        return draw_batch(images, rows, settings, config.augment, draws, fabric)
+
+    for batch in ahead(make, state.step, settings.steps, wait=images.at_hand):
         set_rate(optimizer, _rate(config, state))
         with seeded_at(fabric, seed, "srl", state.round, state.step):
             loss = forward(state, batch, settings, fabric)
@@ -151,27 +155,30 @@ def draw_batch(
         chosen = source[torch.randint(len(source), (count,), generator=draws)]
         return chosen[own_slice(fabric, count)]
 
-    def weak(chosen: Tensor, count: int) -> Tensor:
+    def weak(pixels: Tensor, count: int) -> Tensor:
         drawn = augment.draw_weak(count, change, draws)
         own = augment.own_part(drawn, own_slice(fabric, count), device)
-        return augment.weak(images.batch(chosen), own)
+        return augment.weak(pixels, own)
 
     labeled = pick(rows.labeled, settings.batch_size)
     labels = send(rows.labels[labeled], device)
-    x_labeled = weak(labeled, settings.batch_size)
+    x_labeled = weak(images.batch(labeled), settings.batch_size)
     if not (settings.unlabeled_weight or settings.consistency_weight):
         none = x_labeled[:0]
         return Batch(x_labeled, labels, none, none, none)
     count = settings.unlabeled_batch_size
-    unlabeled = pick(rows.unlabeled, count)
+    pixels = images.batch(pick(rows.unlabeled, count))  # read once for both views
     drawn = augment.draw_strong(count, change, draws)
     strong = augment.own_part(drawn, own_slice(fabric, count), device)
     return Batch(
         x_labeled,
         labels,
-        weak(unlabeled, count),
-        augment.warp(images.batch(unlabeled), strong),
-        weak(pick(rows.unlabeled, settings.num_anchors), settings.num_anchors),
+        weak(pixels, count),
+        augment.warp(pixels, strong),
+        weak(
+            images.batch(pick(rows.unlabeled, settings.num_anchors)),
+            settings.num_anchors,
+        ),
     )
 
 

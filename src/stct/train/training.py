@@ -23,6 +23,7 @@ from stct.train.cost import Cost, check_memory, step_costs
 from stct.train.device import fabric_precision, free_memory
 from stct.train.images import Images
 from stct.train.model_file import About
+from stct.train.pixels import Say, decoded, print_nothing
 from stct.train.runs import Run
 from stct.train.state import State, generator_at, seeded_at
 from stct.train.task import Task
@@ -87,14 +88,20 @@ def check_classes(encoded: EncodedLabels) -> None:
         )
 
 
-def prepare(task: Task, *, fabric: Fabric, resume_from: Path | None = None) -> Start:
+def prepare(
+    task: Task,
+    *,
+    fabric: Fabric,
+    resume_from: Path | None = None,
+    say: Say = print_nothing,
+) -> Start:
     """Build the network and load what it starts from.
 
     Whatever can be wrong with a request shows here, before anything is written.
     """
     pretrain.batch_size(task.config.pretrain, len(task.given), fabric)
     srl.what_to_learn(task.config.srl, fabric)
-    images = Images(task.images, fabric.device)
+    images = Images(decoded(task.images, fabric, say), fabric.device)
     state = _build(task, images, fabric)
     costs = step_costs(
         state.network,

@@ -13,6 +13,7 @@ from stct.train.images import Images
 from stct.train.inference import predict
 from stct.train.meter import READ_EVERY
 from stct.train.model_file import PRETRAINED, About, save_model
+from stct.train.pixels import decoded, print_nothing
 from stct.train.runs import Run
 from stct.train.state import State, Step
 from stct.train.task import Task
@@ -91,9 +92,9 @@ class Watcher:
             "unlabeled": finished.num_unlabeled,
         }
         if task.test is not None:
-            test_images, truth = task.test
+            _, truth = task.test
             P = predict(  # noqa: N806
-                self.state.network, Images(test_images, self.fabric.device), self.fabric
+                self.state.network, self._test_images(), self.fabric
             )
             self.test_accuracy = float(np.mean(P.argmax(axis=1) == truth))
             entry["test_accuracy"] = self.test_accuracy
@@ -103,6 +104,11 @@ class Watcher:
             self.run.write_round(finished.number, finished.labels, finished.clean)
         self._show(None)
         return entry
+
+    def _test_images(self) -> Images:
+        assert self.task.test is not None
+        pixels = decoded(self.task.test[0], self.fabric, print_nothing)
+        return Images(pixels, self.fabric.device)
 
     def _save(self) -> None:
         assert self.run is not None
