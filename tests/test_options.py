@@ -33,6 +33,8 @@ OPTIONS = {
         "--encoding",
         "--locked-column",
         "--locked",
+        "--audit",
+        "--since",
         "--image-column",
         "--method",
         "--min-odds",
@@ -160,6 +162,27 @@ OPTIONS = {
         "--json",
     },
     "download": {"NAME", "FOLDER", "--mirror", "--quiet"},
+}
+OPTIONS["audit"] = {
+    "DIR",
+    "--rows",
+    "-n",
+    "--output",
+    "-o",
+    "--images",
+    "--seed",
+    "--overwrite",
+    "--quiet",
+}
+OPTIONS["review"] = {
+    "DIR",
+    "--top",
+    "--for",
+    "--output",
+    "-o",
+    "--seed",
+    "--overwrite",
+    "--quiet",
 }
 OPTIONS["apply"] = OPTIONS["revert"] = {
     "PATCH",

@@ -161,12 +161,10 @@ def test_the_dial_does_what_min_odds_does(tmp_path):
             assert one["after"][k] == np.sum(other.labels_ == name)
     assert dial["keep"] == np.sum(corrector.action_ == "keep")
     order = unpack(found["page"]["row"], "<u4")
-    gain = corrector.label_distributions_.max(axis=1) * 0.0
-    for row, (Q, code) in enumerate(
-        zip(corrector.label_distributions_, given, strict=True)
-    ):
-        gain[row] = np.delete(Q, code).max() - Q[code]
-    assert np.all(np.diff(gain[order]) <= 1e-6)
+    wrong = 1.0 - corrector.confidence_
+    first = found["details"]["pictured"]
+    assert np.all(np.diff(wrong[order[first:]]) <= 2e-6)  # after those to check first
+    assert wrong[order[: first // 2]].mean() > wrong[order[first // 2 :]].mean()
 
 
 def test_rebuilt_report_has_the_same_bytes(make_run):
@@ -200,8 +198,7 @@ def test_a_page_of_many_rows_holds_the_top_part(make_run, monkeypatch):
     out, inputs = make_run()
     monkeypatch.setattr(ranking, "MOST_ROWS", 20)
     monkeypatch.setattr(ranking, "most_rows", lambda ids: 20)
-    monkeypatch.setattr("stct.report.write._NUM_TOP", 5)
-    monkeypatch.setattr("stct.report.write._NUM_UNSURE", 2)
+    monkeypatch.setattr("stct.report.write._NUM_FIRST", 5)
     write_report(out, embeddings=inputs.embeddings)
     found = payload(out)
     assert found["rows"] == 60

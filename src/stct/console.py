@@ -177,7 +177,16 @@ def show_summary(summary: Mapping[str, Any], folder: Path, seconds: float) -> No
     lines = [f"{show(m['from'])} -> {show(m['to'])}  {m['rows']:,}" for m in moves]
     if lines:
         facts["most common corrections"] = "\n".join(lines)
-    if learnt:
+    since = summary.get("since")
+    if since:
+        facts["changed since"] = (
+            f"{since['folder']}: {since['other_labels_changed']:,} labels of rows that "
+            "nobody has checked, listed in changed.csv"
+        )
+    audit = summary.get("audit")
+    if audit:
+        facts["audit"] = describe_audit(audit)
+    elif learnt:
         facts["cannot be seen"] = UNSEEN
     for i, note in enumerate(summary["notes"]):
         facts["note" if i == 0 else f"note {i + 1}"] = note
@@ -242,6 +251,15 @@ def _notes_and_files(
     for i, note in enumerate(summary["notes"]):
         facts["note" if i == 0 else f"note {i + 1}"] = note
     facts["files"] = f"{folder}: {', '.join(summary['files'])}"
+
+
+def describe_audit(audit: Mapping[str, Any]) -> str:
+    """Say where the estimates come from, and what a better one would cost."""
+    more = audit["more_rows_to_halve_the_interval"]
+    return (
+        f"estimates and exact 95% intervals from {audit['rows']:,} verified rows; "
+        f"{more:,} more would halve the intervals"
+    )
 
 
 def show_plan(problem: Any, plan: Any) -> None:

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import typer
 
+from stct.cli.auditing import audit, review
 from stct.cli.checking import check
 from stct.cli.correcting import correct, plan
 from stct.cli.options import shared
@@ -32,6 +33,8 @@ app = typer.Typer(
 )
 COMMANDS: tuple[Callable[..., None], ...] = (  # in the order of the help
     correct,
+    audit,
+    review,
     check,
     apply,
     revert,

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from stct.cli import other_labels
 from stct.cli.later import judge_later, load_any_encoder
 from stct.cli.options import correcting as options
 from stct.cli.options import shared
+from stct.cli.repeat import command_of
 
 
 def correct(
@@ -31,6 +33,7 @@ def correct(
     encoding: shared.Encoding = None,
     locked_column: options.LockedColumn = None,
     locked: options.LockedFile = None,
+    audit: options.AuditFile = None,
     image_column: options.ImageColumn = None,
     method: options.MethodChoice = options.Method.LOO,
     min_odds: options.MinOdds = 1.0,
@@ -41,6 +44,7 @@ def correct(
     refit: options.Refit = False,
     engine: options.EngineChoice = options.EngineName.LOCAL,
     ray_address: options.RayAddress = None,
+    since: options.SinceFolder = None,
     output: shared.OutFolder = Path("stct-output"),
     overwrite: shared.OverwriteFolder = False,
     quiet: shared.Quiet = False,
@@ -80,6 +84,8 @@ def correct(
 
     soft_labels.npz: ids, classes, and the probability of every class for every row.
 
+    changed.csv: with --since, the labels that differ from those of an earlier run.
+
     summary.json: everything estimated, all settings, versions and seconds.
 
     review.npz: what 'stct report DIR' needs to make report.html again.
@@ -92,22 +98,23 @@ def correct(
     from stct.console import progress
     from stct.data.inputs import fit_inputs, read_inputs
     from stct.data.outputs import check_folder
+    from stct.data.since import read_previous
     from stct.data.tables import require_column
 
     silent = quiet or json_output
-    if not min_odds >= 1.0:
-        raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
-    if pred_probs is not None and method is not options.Method.LOO:
-        raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
+    _check_method(method, min_odds, pred_probs=pred_probs, audit=audit)
     classes = other_labels.are_classes(
         multi_label,
         numeric=numeric,
         method=method is not options.Method.LOO,
         engine=engine is not options.EngineName.LOCAL,
         pred_probs=pred_probs is not None,
+        audit=audit is not None,
+        since=since is not None,
         min_odds=numeric and min_odds != 1.0,
     )
     check_folder(output, overwrite=overwrite)
+    previous = None if since is None else read_previous(since)
     where = _engine(engine, ray_address)
     _check_from(context, earlier)
     if earlier is not None:
@@ -174,6 +181,7 @@ def correct(
             id_column=id_column,
             locked_column=locked_column,
             locked=locked,
+            audit=audit,
             embedded=embedded,
             pred_probs=pred_probs,
             sep=sep,
@@ -192,6 +200,7 @@ def correct(
             as_json=json_output,
         )
         return
+    inputs = replace(inputs, command=command_of(context))
     if image_column is not None:
         require_column(inputs.table, table, image_column, "--image-column")
     from stct import LabelCorrector
@@ -212,6 +221,7 @@ def correct(
         seconds,
         None,
         image_column,
+        previous=previous,
         overwrite=overwrite,
         quiet=silent,
     )
@@ -228,6 +238,7 @@ def _write(
     earlier: dict[str, Any] | None,
     image_column: str | None,
     *,
+    previous: Any = None,
     overwrite: bool,
     quiet: bool,
 ) -> dict[str, Any]:
@@ -252,6 +263,7 @@ def _write(
             seconds=seconds,
             more_files=REPORT_FILES,
             earlier=earlier,
+            previous=previous,
         )
     with (
         labels_are_safe(output),
@@ -263,7 +275,7 @@ def _write(
             images=None if embedded is None else embedded.pixels,
             image_folder=table.parent if embedded is None else embedded.image_folder,
             image_column=image_column if embedded is None else embedded.image_column,
-            locked=inputs.locked,
+            locked=inputs.checked,
             progress=report,
         )
     summary["notes"] += missing
@@ -291,6 +303,8 @@ def _show(
 _NOT_WITH_FROM = (
     "method",
     "pred_probs",
+    "audit",
+    "since",
     "seed",
     "text_column",
     "feature_columns",
@@ -314,6 +328,23 @@ def _check_from(context: typer.Context, earlier: Path | None) -> None:
 def _is_given(context: typer.Context, name: str) -> bool:
     """Tell whether an option was on the command line."""
     return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+
+
+def _check_method(
+    method: options.Method,
+    min_odds: float,
+    *,
+    pred_probs: Path | None,
+    audit: Path | None,
+) -> None:
+    if not min_odds >= 1.0:
+        raise ValueError(f"--min-odds must be 1 or more, got {min_odds}")
+    if method is options.Method.LOO:
+        return
+    if pred_probs is not None:
+        raise ValueError(f"--method {method.value} needs embeddings, not --pred-probs")
+    if audit is not None:
+        raise ValueError(f"--audit goes with --method loo, not {method.value}")
 
 
 def _engine(name: options.EngineName, ray_address: str | None) -> Any:

@@ -28,6 +28,11 @@ def apply(
     never overwritten.
 
     stct apply stct-output/patch.csv photos.csv -o photos-corrected.csv
+
+    PATCH may be the check.csv of 'stct review' as well: rows whose label a person has
+    filled in get it, from the given label or from the suggested one.
+
+    stct apply check.csv photos-corrected.csv -o photos-checked.csv
     """
     _patch(
         patch,
@@ -97,12 +102,12 @@ def _patch(
     json_output: bool,
 ) -> None:
     from stct.console import progress
-    from stct.data.patches import apply_patch, describe, read_patch, reverse
+    from stct.data.patches import apply_patch, describe, reverse
     from stct.data.tables import read_table
 
     _check_output(output, table_path, overwrite=overwrite)
     with progress(f"Patching {table_path}", quiet=quiet or json_output):
-        changes = read_patch(patch)
+        changes = _read_changes(patch, back=back)
         patched = apply_patch(
             reverse(changes) if back else changes,
             read_table(table_path, sep=sep, encoding=encoding),
@@ -126,6 +131,23 @@ def _patch(
         print(json.dumps({"changed": patched.num_changed, "conflicts": conflicts}))
     elif not quiet:
         print(f"{patched.num_changed:,} labels changed in {output}")
+
+
+def _read_changes(path: Path, *, back: bool) -> Any:
+    """Read a patch, or the answers in a check file."""
+    from stct.data.check_files import is_check_file, read_checks
+    from stct.data.patches import read_patch
+    from stct.data.tables import read_table
+
+    if path.suffix.lower() == ".csv":
+        table = read_table(path)
+        if is_check_file(table):
+            if back:
+                raise ValueError(
+                    f"{path}: a check file cannot be taken back, only a patch can"
+                )
+            return read_checks(table, path)
+    return read_patch(path)
 
 
 def noise(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from stct.data.check_files import is_check_file
 from stct.data.columns import (
     check_ids,
     decode_label,
@@ -71,6 +72,8 @@ def read_decisions(
     chosen: dict[int, Any] = {}
     new: dict[str, None] = {}
     for name, text in zip(names, decided.values("label"), strict=True):
+        if not text and is_check_file(decided):  # nobody has looked at it yet
+            continue
         if not text:
             raise ValueError(f"{path}: id {name} has no label")
         if text not in known:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stct.checks import check_classes
 from stct.correction.result import Progress
+from stct.data.audits import Audit, read_audit
 from stct.data.columns import (
     as_targets,
     is_missing,
@@ -48,6 +49,8 @@ class Inputs:
     features: dict[str, Any] | None = None  # where a recipe made them of columns
     recipe: dict[str, NDArray[Any]] | None = None  # that recipe as plain arrays
     pred_probs: NDArray[Any] | None = None  # (n, C) instead of embeddings
+    audit: Audit | None = None  # rows that a person verified
+    command: list[str] | None = None  # of this run, for the next round
 
     @cached_property
     def known(self) -> list[Any]:
@@ -58,6 +61,39 @@ class Inputs:
     def targets(self) -> NDArray[np.object_]:
         """The known labels as `LabelCorrector.fit` takes them."""
         return as_targets(self.known)
+
+    @cached_property
+    def verified(self) -> NDArray[np.object_] | None:
+        """Verified labels as `LabelCorrector.fit` takes them, (n,)."""
+        if self.audit is None:
+            return None
+        target = {
+            label_key(label): target
+            for label, target in zip(self.known, self.targets, strict=True)
+        }
+        values = np.full(len(self.labels), None, dtype=object)
+        for row, label in zip(self.audit.rows, self.audit.labels, strict=True):
+            values[row] = target[label_key(label)]
+        return values
+
+    @cached_property
+    def verified_weight(self) -> NDArray[np.float64] | None:
+        """Weights of the verified rows among all, (n,)."""
+        if self.audit is None:
+            return None
+        weight = np.ones(len(self.labels))
+        weight[self.audit.rows] = self.audit.weight
+        return weight
+
+    @cached_property
+    def checked(self) -> NDArray[np.bool_]:
+        """Rows whose label a person vouches for, (n,)."""
+        rows = np.zeros(len(self.labels), dtype=bool)
+        if self.locked is not None:
+            rows |= self.locked
+        if self.audit is not None:
+            rows[self.audit.rows] = True
+        return rows
 
     @cached_property
     def original(self) -> dict[Any, Any]:
@@ -88,6 +124,7 @@ def read_inputs(
     id_column: str | None = None,
     locked_column: str | None = None,
     locked: Path | None = None,
+    audit: Path | None = None,
     embedded: Embedded | None = None,
     pred_probs: Path | None = None,
     sep: str | None = None,
@@ -104,6 +141,7 @@ def read_inputs(
     source of images, or a table with a recipe, that was read and embedded before.
     Labels that are no ``classes`` are several for a row, text or lists, or numbers.
     Inputs that are not ``to_fit`` may be of one class or none.
+    ``audit`` is a file of rows that were drawn at random and verified.
     """
     if embedded is None:
         table = read_table(table_path, sep=sep, encoding=encoding)
@@ -127,6 +165,8 @@ def read_inputs(
             ids=ids,
             labels=labels,
         )
+    about = {"label_column": label_column, "ids": ids, "labels": labels}
+    seen = _read_audit(audit, decided, table, table_path, about)
     fixed = None
     if locked_column is not None:
         known = [decided.labels.get(i, label) for i, label in enumerate(labels)]
@@ -147,6 +187,7 @@ def read_inputs(
         )
         files = {"table": table_path}
     kinds = {"embeddings": embeddings, "pred_probs": pred_probs, "locked": locked}
+    kinds["audit"] = audit
     files |= {kind: path for kind, path in kinds.items() if path is not None}
     P = None  # noqa: N806
     if pred_probs is not None:
@@ -169,6 +210,7 @@ def read_inputs(
         features=embedded.about if embedded and embedded.recipe is not None else None,
         recipe=None if embedded is None else embedded.recipe,
         pred_probs=P,
+        audit=seen,
     )
     if classes and to_fit:
         folder = embedded is not None and embedded.recipe is None
@@ -195,11 +237,37 @@ def _check_source(pred_probs: Path | None, has_embeddings: bool) -> None:
         raise ValueError(f"{NO_EMBEDDINGS}, or --pred-probs FILE")
 
 
+def _read_audit(
+    path: Path | None,
+    decided: Decisions,
+    table: Table,
+    table_path: Path,
+    about: dict[str, Any],
+) -> Audit | None:
+    """Read an audit, and take its rows out of decisions that say the same."""
+    if path is None:
+        return None
+    audit = read_audit(path, table, table_path, **about)
+    for row, label in zip(audit.rows.tolist(), audit.labels, strict=True):
+        if row not in decided.labels:
+            continue
+        if label_key(decided.labels[row]) != label_key(label):
+            raise ValueError(
+                f"{path}: id {about['ids'][row]} is verified as {label!r}, and "
+                f"{decided.labels[row]!r} in --locked"
+            )
+        del decided.labels[row]
+    return audit
+
+
 def fit_inputs(
     corrector: "LabelCorrector", inputs: Inputs, progress: Progress | None = None
 ) -> None:
     """Fit to embeddings or probabilities; what the fit warns of becomes a note."""
     more: dict[str, Any] = {"locked": inputs.locked, "progress": progress}
+    if inputs.audit is not None:
+        more["verified"] = inputs.verified
+        more["verified_weight"] = inputs.verified_weight
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
         if inputs.pred_probs is None:

@@ -30,6 +30,7 @@ class Change(NamedTuple):
     id: str
     old: str
     new: str
+    or_old: str | None = None  # another label that the row may have, too
 
 
 class Conflict(NamedTuple):
@@ -109,16 +110,18 @@ def apply_patch(
     if unknown:
         raise ValueError(f"{path}: no rows for the patch's ids {name_a_few(unknown)}")
     conflicts = []
+    changed = 0
     for change in changes:
         row = place[change.id]
         found = encode_label(labels[row], text_only=text_only)
-        if found == change.old:
+        if found in (change.old, change.or_old):
+            changed += found != change.new
             labels[row] = decode_label(change.new, text_only=text_only)
         else:
             conflicts.append(Conflict(change.id, change.old, found))
     patched = table.with_values(label_column, labels)
     read_labels(patched, path, label_column, lists=True)
-    return Patched(patched, len(changes) - len(conflicts), conflicts)
+    return Patched(patched, changed, conflicts)
 
 
 def reverse(changes: Sequence[Change]) -> list[Change]:

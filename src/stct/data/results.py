@@ -13,6 +13,7 @@ from stct.data.inputs import Inputs
 from stct.data.outputs import SUMMARY
 from stct.data.patches import make_patch
 from stct.data.row_digests import row_digests
+from stct.data.since import CHANGED, Previous, list_changes
 from stct.data.summary import as_json, summarise
 from stct.data.tables import Column, Table, write_table
 
@@ -33,11 +34,13 @@ def write_results(
     seconds: float,
     more_files: Sequence[str] = (),
     earlier: dict[str, Any] | None = None,
+    previous: Previous | None = None,
     for_later: bool = True,
 ) -> dict[str, Any]:
     """Write the files into an empty folder and return the summary.
 
-    ``earlier`` says which run judged a later batch, and what differs. With
+    ``earlier`` says which run judged a later batch, and what differs; labels are
+    compared with those of the ``previous`` run on the same table. With
     ``for_later`` this run can judge others: the fitted corrector is written.
     """
     new = corrected_labels(inputs, corrector)
@@ -61,6 +64,14 @@ def write_results(
         names.append(CORRECTOR)
     summary = summarise(inputs, corrector, new, actions)
     summary["from"] = earlier
+    if previous is not None:
+        changed = list_changes(previous, inputs, new, confidence)
+        write_table(folder / CHANGED, changed)
+        names.append(CHANGED)
+        summary["since"] = {
+            "folder": previous.folder.name,
+            "other_labels_changed": changed.num_rows,
+        }
     summary["notes"] += renamed
     summary["seconds"] = round(seconds, 3)
     summary["files"] = [*names, *more_files]

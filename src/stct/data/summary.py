@@ -41,6 +41,7 @@ def summarise(
         "class_names": classes,
         "noise_rate": None if accuracy["before"] is None else 1.0 - accuracy["before"],
         "estimated_accuracy": accuracy,
+        "audit": _audit(corrector),
         "actions": {action: done[action] for action in ACTIONS},
         "most_common_corrections": _corrections(moves, labels)[:_MOVES_LISTED],
         "class_counts": {
@@ -56,6 +57,7 @@ def summarise(
         "parameters": parameters,
         "rounds": int(corrector.n_iter_),
         "termination_condition": corrector.termination_condition_,
+        "command": inputs.command,
         "label_column": inputs.label_column,
         "id_column": inputs.id_column,
         "inputs": {kind: describe_input(path) for kind, path in inputs.files.items()},
@@ -85,6 +87,19 @@ def _estimated_accuracy(inputs: Inputs, corrector: "LabelCorrector") -> dict[str
             _number(max(0.0, v - wrong)) for v in accuracy.before_interval
         ],
         "after_interval": [_number(v) for v in accuracy.after_interval],
+    }
+
+
+def _audit(corrector: "LabelCorrector") -> dict[str, Any] | None:
+    """Give what the verified rows say beyond the estimated accuracy."""
+    audit = getattr(corrector, "audit_", None)  # not where a later batch is judged
+    if audit is None:
+        return None
+    return {
+        "rows": audit.num_rows,
+        "more_rows_to_halve_the_interval": audit.more_rows,
+        "threshold": _number(audit.threshold),
+        "sharpness": _number(audit.sharpness),
     }
 
 

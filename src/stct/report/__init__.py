@@ -2,9 +2,18 @@
 
 from stct.report.write import (
     REPORT_FILES,
+    ask_for_labels,
     labels_are_safe,
     rebuild_report,
+    rows_worth_checking,
     write_report,
 )
 
-__all__ = ["REPORT_FILES", "labels_are_safe", "rebuild_report", "write_report"]
+__all__ = [
+    "REPORT_FILES",
+    "ask_for_labels",
+    "labels_are_safe",
+    "rebuild_report",
+    "rows_worth_checking",
+    "write_report",
+]

@@ -16,6 +16,8 @@ _LONGEST_TEXT = 450
 _LONGEST_SNIPPET = 90
 _TEXT_FROM = 25  # characters on average: a column of text, not of values
 _PICTURED_NEIGHBOURS = 5
+_TEXT_ROOM = 2_000_000  # characters for rows without neighbours and pictures
+_ITEM_CHARACTERS = 80  # of each such row beside its text
 
 
 def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str, Any]:
@@ -23,6 +25,7 @@ def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str,
     place = np.full(len(corrected.given), -1, dtype=np.intp)
     place[rows] = np.arange(len(rows))
     detailed = review.detailed.tolist()
+    others = rows[~np.isin(rows, review.detailed)].tolist()
     text_name, text, columns = _columns_to_show(corrected, review, detailed)
     pictures = _Pictures(review.pictures)
     near: dict[int, int] = {}  # row -> place in the table of neighbours
@@ -43,11 +46,13 @@ def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str,
                 "image": pictures.add(row),
             }
         )
+    items += _texts_only(corrected, text_name, columns, others, place)
     shown = set(review.neighbours[:, :_PICTURED_NEIGHBOURS].ravel().tolist())
     return {
         "columns": [name for name, _ in columns],
         "has_images": bool(review.about.get("has_images")),
         "items": items,
+        "pictured": review.about.get("num_first", len(detailed)),
         "near": {
             "id": [corrected.ids[row] for row in near],
             "given": [int(corrected.given[row]) for row in near],
@@ -57,6 +62,76 @@ def describe_rows(corrected: Corrected, review: Review, rows: Ints) -> dict[str,
         },
         "pictures": pictures.texts,
     }
+
+
+def describe_audit_rows(corrected: Corrected, review: Review) -> dict[str, Any] | None:
+    """Give the rows to verify, without what others have said about them.
+
+    The given and the suggested label are there to be shown once a person has chosen.
+    """
+    rows = review.audit_rows.tolist()
+    if not rows:
+        return None
+    _, text, columns = _columns_to_show(corrected, review, rows)
+    pictures = _Pictures(review.pictures)
+    items = [
+        {
+            "id": corrected.ids[row],
+            "given": int(corrected.given[row]),
+            "label": int(corrected.label[row]),
+            "weight": f"{weight:.6f}",
+            "text": text[i] if text else None,
+            "cells": [cells[i] for _, cells in columns],
+            "image": pictures.add(row),
+        }
+        for i, (row, weight) in enumerate(zip(rows, review.audit_weight, strict=True))
+    ]
+    return {
+        "items": items,
+        "columns": [name for name, _ in columns],
+        "pictures": pictures.texts,
+    }
+
+
+def _texts_only(
+    corrected: Corrected,
+    text_name: str | None,
+    columns: list[tuple[str, list[str]]],
+    rows: list[int],
+    place: Ints,
+) -> list[dict[str, Any]]:
+    """Give the text and columns of rows without other evidence, as far as room is."""
+    names = [name for name, _ in columns]
+    if text_name is None and not names:
+        return []
+    values = {name: corrected.table.values(name) for name in names}
+    texts = None if text_name is None else corrected.table.values(text_name)
+    items: list[dict[str, Any]] = []
+    room = _TEXT_ROOM
+    for row in rows:
+        cells = [_cut(_as_text(values[name][row]), _LONGEST_CELL) for name in names]
+        text = None
+        if texts is not None:
+            text = _cut(_as_text(texts[row]), _LONGEST_TEXT)
+        room -= len(text or "") + sum(map(len, cells)) + _ITEM_CHARACTERS
+        if room < 0:
+            break
+        items.append(
+            {
+                "at": int(place[row]),
+                "text": text,
+                "cells": cells,
+                "near": [],
+                "candidates": [],
+                "odds": [],
+                "image": -1,
+            }
+        )
+    return items
+
+
+def _as_text(value: Any) -> str:
+    return "" if is_missing(value) else str(value)
 
 
 def neighbours_to_picture(neighbours: Ints) -> list[int]:

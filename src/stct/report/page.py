@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 _PAGE = files("stct.report") / "page"
-_STYLES = ("base.css", "charts.css", "review.css")
+_STYLES = ("base.css", "charts.css", "review.css", "audit.css")
 _SCRIPTS = (
     "data.js",
     "dom.js",
@@ -25,6 +25,7 @@ _SCRIPTS = (
     "review.js",
     "cards.js",
     "exports.js",
+    "audit.js",
     "main.js",
 )
 

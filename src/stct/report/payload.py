@@ -2,18 +2,18 @@
 
 import base64
 import hashlib
-import shlex
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.console import UNSEEN
+from stct.console import UNSEEN, describe_audit
 from stct.data.corrected import Corrected
 from stct.data.summary import ACTIONS
 from stct.numeric.types import Ints
-from stct.report import confusions, counts, ranking, words
-from stct.report.details import describe_rows
+from stct.report import commands, confusions, counts, ranking, words
+from stct.report.checking import check_order, expected_wrong, first_rows
+from stct.report.details import describe_audit_rows, describe_rows
 from stct.report.neighbours import tsne
 from stct.report.ranking import Dial, Rivals
 from stct.report.store import Review, picture_notes
@@ -30,13 +30,14 @@ def make_payload(
     rivals = ranking.find_rivals(corrected)
     decides = ranking.who_decides(corrected, rivals, review.locked)
     dial = ranking.make_dial(corrected, rivals, decides)
-    order = ranking.review_order(rivals, decides)
+    wrong = expected_wrong(corrected, review.locked)
+    order = ranking.review_order(first_rows(review), check_order(wrong, review.locked))
     rows = ranking.page_rows(order, review.detailed, ranking.most_rows(corrected.ids))
     learnt = summary.get("termination_condition") != "nothing_learnt"
     pairs = confusions.find_pairs(corrected)
     found = words.warn(summary, corrected.given, corrected.label, names)
     return {
-        "title": review.about.get("title") or _table_name(summary) or "labels",
+        "title": review.about.get("title") or commands.table_name(summary) or "labels",
         "key": fingerprint(corrected),
         "rows": len(corrected.given),
         "classes": [
@@ -49,7 +50,7 @@ def make_payload(
         ),
         "second": words.second_sentence(summary, learnt),
         "accuracy": summary["estimated_accuracy"],
-        "unseen": UNSEEN,
+        "accuracy_note": _accuracy_note(summary),
         "noise_rate": summary.get("noise_rate"),
         "warnings": [warning._asdict() for warning in found],
         "notes": [*summary.get("notes", []), *picture_notes(review)],
@@ -62,9 +63,20 @@ def make_payload(
         "map": _map(review, rows, map_kind),
         "curves": review.about.get("metrics") or [],
         "page": _rows(corrected, rivals, decides, dial, rows),
+        "audit": describe_audit_rows(corrected, review),
         "details": describe_rows(corrected, review, rows),
-        "commands": _commands(summary, corrected),
+        "commands": commands.list_commands(corrected),
+        "audit_command": commands.with_audit(corrected),
     }
+
+
+def _accuracy_note(summary: dict[str, Any]) -> str:
+    """Say where the estimates of accuracy come from."""
+    audit = summary.get("audit")
+    if audit:
+        text = describe_audit(audit)
+        return f"{text[0].upper()}{text[1:]}."
+    return f"Not counted: {UNSEEN}."
 
 
 def fingerprint(corrected: Corrected) -> str:
@@ -81,12 +93,6 @@ def fingerprint(corrected: Corrected) -> str:
 def pack(array: NDArray[Any], kind: str) -> str:
     """Write an array as base64 of little-endian numbers."""
     return base64.b64encode(array.astype(kind).tobytes()).decode()
-
-
-def _table_name(summary: dict[str, Any]) -> str | None:
-    """Give the name of the table that was corrected, if there was one."""
-    table = (summary.get("inputs") or {}).get("table")
-    return str(table["file"]) if table else None
 
 
 def _wrong_interval(summary: dict[str, Any]) -> tuple[float, float] | None:
@@ -159,31 +165,3 @@ def _actions(corrected: Corrected) -> Ints:
     for number, action in enumerate(ACTIONS):
         numbers[corrected.action == action] = number
     return numbers
-
-
-def _commands(summary: dict[str, Any], corrected: Corrected) -> list[list[str]]:
-    """Give command lines to copy, quoted for a shell, each after what it does."""
-    name = _table_name(summary)
-    table = "TABLE" if name is None else shlex.quote(name)
-    more = ""
-    if summary.get("label_column", "label") != "label":
-        more += f" --label-column {shlex.quote(summary['label_column'])}"
-    if summary.get("id_column") not in (None, "id"):
-        more += f" --id-column {shlex.quote(summary['id_column'])}"
-    out = shlex.quote(f"corrected.{corrected.table.format}")
-    lines = [
-        [
-            "Write your table with the patch made",
-            f"stct apply patch.csv {table}{more} -o {out}",
-        ]
-    ]
-    if name is not None:
-        source = ""
-        for kind in ("embeddings", "pred_probs"):
-            if kind in summary["inputs"]:
-                file = shlex.quote(summary["inputs"][kind]["file"])
-                source = f" --{kind.replace('_', '-')} {file}"
-        again = f"stct correct {table}{source or ' ...'}{more} --locked decisions.csv"
-        lines.append(["Correct again, your decisions locked", again])
-    lines.append(["Hand over to another tool", "stct export DIR --to label-studio"])
-    return lines

@@ -124,21 +124,22 @@ def make_dial(corrected: Corrected, rivals: Rivals, decides: Ints) -> Dial:
     return Dial(values, start, steps)
 
 
-def review_order(rivals: Rivals, decides: Ints) -> Ints:
-    """Order all rows by expected gain, rows a person has checked last, (n,)."""
-    gain = np.where(decides == LOCKED, -2.0, rivals.gain)
-    return np.argsort(-gain, kind="stable")
+def review_order(first: Ints, order: Ints) -> Ints:
+    """Give all rows with those to check first at the top, the rest in ``order``."""
+    rest = np.ones(len(order), dtype=bool)
+    rest[first] = False
+    return np.concatenate([first, order[rest[order]]])
 
 
 def rows_to_detail(
-    rivals: Rivals, decides: Ints, order: Ints, num_top: int, num_unsure: int
+    rivals: Rivals, first: Ints, locked: NDArray[np.bool_], most: int
 ) -> Ints:
-    """Choose the rows shown with evidence: most to gain, then the least sure."""
-    top = order[:num_top]
-    rest = order[num_top:]
-    rest = rest[decides[rest] != LOCKED]
-    unsure = np.argsort(np.abs(rivals.gain[rest]), kind="stable")[:num_unsure]
-    return np.concatenate([top, rest[unsure]])
+    """Choose the rows with evidence: those to check first, then all suggestions."""
+    suggested = (rivals.gain > 0) & ~locked
+    suggested[first] = False
+    rows = np.flatnonzero(suggested)
+    surest = np.argsort(-rivals.gain[rows], kind="stable")
+    return np.concatenate([first, rows[surest][: max(most - len(first), 0)]])
 
 
 def most_rows(ids: Sequence[str]) -> int:

@@ -33,6 +33,8 @@ class Review:
     pictures: dict[int, bytes] = field(default_factory=dict)
     # image_column, num_missing, num_left_out, note, metrics
     about: dict[str, Any] = field(default_factory=dict)
+    audit_rows: Ints = field(default_factory=lambda: np.zeros(0, np.intp))  # (m,)
+    audit_weight: Floats = field(default_factory=lambda: np.zeros(0))  # (m,)
 
 
 def write_review(path: Path, review: Review) -> None:
@@ -51,6 +53,9 @@ def write_review(path: Path, review: Review) -> None:
         "picture_sizes": np.array([len(review.pictures[row]) for row in rows], int),
         "picture_bytes": _bytes(data),
     }
+    if len(review.audit_rows):
+        arrays["audit_rows"] = review.audit_rows.astype(np.int64)
+        arrays["audit_weight"] = review.audit_weight.astype(np.float64)
     if review.map is not None:
         arrays |= {
             "map_points": review.map.points.astype(np.float32),
@@ -89,6 +94,8 @@ def read_review(path: Path, num_rows: int) -> Review:
             flat,
             dict(zip(rows, pieces, strict=True)),
             json.loads(arrays["about"].tobytes()),
+            arrays.get("audit_rows", np.zeros(0, np.intp)),
+            arrays.get("audit_weight", np.zeros(0)),
         )
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path}: does not fit these labels: {error}") from error

@@ -1,5 +1,6 @@
 """Write ``review.npz`` and ``report.html`` into an output folder, or rebuild them."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,12 @@ from stct.data.outputs import SUMMARY, whole_file
 from stct.data.summary import as_json
 from stct.numeric.types import Ints
 from stct.report import ranking, thumbnails
+from stct.report.checking import (
+    check_order,
+    choose_rows,
+    expected_wrong,
+    first_rows,
+)
 from stct.report.details import neighbours_to_picture
 from stct.report.neighbours import draw_map, nearest
 from stct.report.page import render
@@ -29,9 +36,9 @@ from stct.report.store import (
 REPORT = "report.html"
 REPORT_FILES = (REPORT, REVIEW)
 
-_NUM_TOP, _NUM_UNSURE = 500, 100  # rows with evidence and a picture, at least
+_NUM_FIRST = 600  # rows to check first, with evidence and a picture
 _MOST_TOP = 4_000  # rows with evidence: 5 MB of text and neighbours
-_NEIGHBOUR_WORK = 2e10  # multiplications that neighbours may cost beyond _NUM_TOP
+_NEIGHBOUR_WORK = 2e10  # multiplications that neighbours of suggestions may cost
 _NUM_NEIGHBOURS = 10
 _NUM_CANDIDATES = 5
 _TSNE_ROWS = 2_000
@@ -98,6 +105,7 @@ def write_report(
         review = _with_pictures(
             review, images, column, corrected, lambda s: progress(0.3 + 0.6 * s)
         )
+        review.about["image_folder"] = _relative(image_folder, folder)
     progress(0.9)
     _write_files(corrected, review)
     return picture_notes(review)
@@ -134,23 +142,76 @@ def rebuild_report(
         seen from here.
     """
     corrected = read_corrected(folder)
-    stored = folder / REVIEW
-    review = None
-    if stored.exists():
-        review = read_review(stored, len(corrected.given))
+    review = _stored_review(corrected)
     if images is not None:
         if not images.is_dir():
             raise ValueError(f"{images}: there is no such folder")
-        review = review or _gather(corrected, None, None)
         name = review.about.get("image_column")
         paths, column = _find_images(corrected, images, name)
         if paths is None:
             raise ValueError(f"{folder}: no column of image files found for {images}")
         review = _with_pictures(review, paths, column, corrected)
-    elif review is None:
-        review = _gather(corrected, None, None)
     _write_files(corrected, review, map_kind=map_kind)
     return picture_notes(review)
+
+
+def ask_for_labels(
+    folder: Path,
+    rows: Ints,
+    weight: NDArray[np.floating],
+    *,
+    images: Path | None = None,
+) -> list[str]:
+    """Make ``report.html`` again with an audit of some rows in it; give notes.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m,)
+        To verify, in this order.
+    weight : ndarray of shape (m,)
+        1 / inclusion probability.
+    images : Path, optional
+        Where the images are, if not where they were.
+    """
+    corrected = read_corrected(folder)
+    review = _stored_review(corrected)
+    review = replace(review, audit_rows=rows, audit_weight=weight)
+    place = images or _image_folder(folder, review)
+    if images is not None and not images.is_dir():
+        raise ValueError(f"{images}: there is no such folder")
+    if place is not None:
+        name = review.about.get("image_column")
+        paths, column = _find_images(corrected, place, name)
+        if paths is not None:
+            review = _with_pictures(review, paths, column, corrected)
+    _write_files(corrected, review)
+    return picture_notes(review)
+
+
+def rows_worth_checking(
+    corrected: Corrected, count: int
+) -> tuple[Ints, NDArray[np.floating]]:
+    """Give the rows where a look puts the most labels right, and that worth, (m,)."""
+    review = _stored_review(corrected)
+    wrong = expected_wrong(corrected, review.locked)
+    order = ranking.review_order(first_rows(review), check_order(wrong, review.locked))
+    rows = order[~review.locked[order]][:count]
+    return rows, wrong[rows]
+
+
+def _stored_review(corrected: Corrected) -> Review:
+    stored = corrected.folder / REVIEW
+    if stored.exists():
+        return read_review(stored, len(corrected.given))
+    return _gather(corrected, None, None)
+
+
+def _image_folder(folder: Path, review: Review) -> Path | None:
+    """Give the folder of the images, if it is where it was."""
+    place: str | None = review.about.get("image_folder")
+    if place is None or not (folder / place).is_dir():
+        return None
+    return folder / place
 
 
 def _write_files(
@@ -187,29 +248,35 @@ def _gather(
 ) -> Review:
     n = len(corrected.given)
     fixed = np.zeros(n, dtype=bool) if locked is None else np.asarray(locked)
+    wrong = expected_wrong(corrected, fixed)
+    first = choose_rows(wrong, fixed, corrected.label, embeddings, _NUM_FIRST)
     rivals = ranking.find_rivals(corrected)
-    decides = ranking.who_decides(corrected, rivals, fixed)
-    order = ranking.review_order(rivals, decides)
-    num_top = _num_top(rivals, embeddings)
-    detailed = ranking.rows_to_detail(rivals, decides, order, num_top, _NUM_UNSURE)
+    detailed = ranking.rows_to_detail(rivals, first, fixed, _most_rows(embeddings))
     neighbours = np.zeros((len(detailed), 0), dtype=np.intp)
     flat = None
     if embeddings is not None and embeddings.shape[1]:
         neighbours = nearest(embeddings, detailed, _NUM_NEIGHBOURS)
         flat = draw_map(embeddings, _TSNE_ROWS)
     classes, odds = _candidates(corrected, detailed)
-    about = {"metrics": _plain(metrics), "title": title}
+    about = {"metrics": _plain(metrics), "title": title, "num_first": len(first)}
     return Review(fixed, detailed, classes, odds, neighbours, flat, about=about)
 
 
-def _num_top(rivals: ranking.Rivals, embeddings: Any) -> int:
-    """Say how many rows get evidence: all suggested changes, up to a size."""
+def _most_rows(embeddings: Any) -> int:
+    """Say how many rows may get evidence: all suggested changes, up to a size."""
     most = _MOST_TOP
     if embeddings is not None and embeddings.shape[1]:
         n, d = embeddings.shape
         most = min(most, int(_NEIGHBOUR_WORK / (n * d)))
-    suggested = int(np.sum(rivals.gain > 0))
-    return max(min(suggested, most), _NUM_TOP)
+    return most
+
+
+def _relative(path: Path | None, folder: Path) -> str | None:
+    """Give the way from one folder to the other, if there is one."""
+    try:
+        return None if path is None else Path(os.path.relpath(path, folder)).as_posix()
+    except ValueError:  # another drive
+        return None
 
 
 def _find_images(
@@ -231,16 +298,14 @@ def _with_pictures(
     corrected: Corrected,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Review:
-    pictured = np.r_[: len(review.detailed)]
-    if len(pictured) > _NUM_TOP + _NUM_UNSURE:
-        pictured = np.concatenate([pictured[:_NUM_TOP], pictured[-_NUM_UNSURE:]])
-    small = neighbours_to_picture(review.neighbours[pictured])
+    first = first_rows(review)
+    small = neighbours_to_picture(review.neighbours[: len(first)])
     ids = corrected.ids
     shown = min(len(ids), ranking.most_rows(ids))
     rows = shown * (_ROW_BYTES + 3 + sum(map(len, ids)) // max(len(ids), 1))
     made = thumbnails.make_thumbnails(
         images,
-        review.detailed[pictured].tolist(),
+        [*review.audit_rows.tolist(), *first.tolist()],
         small,
         budget=(_FILE_BYTES - rows) * 3 // 4,  # base64 takes four letters for three
         progress=progress,

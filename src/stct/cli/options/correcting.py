@@ -141,6 +141,26 @@ LockedFile = Annotated[
         "the label a person chose, never move, and count as certain.",
     ),
 ]
+AuditFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--audit",
+        metavar="FILE",
+        help="The audit.csv of 'stct audit' (id, given, verified, weight): rows drawn "
+        "at random whose right label a person wrote down. They are locked, they "
+        "calibrate the correction, and the accuracy before and after is estimated "
+        "from them, with an exact interval.",
+    ),
+]
+SinceFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--since",
+        metavar="DIR",
+        help="Folder of an earlier run on TABLE: count the other labels, of rows that "
+        "nobody has checked, that have changed since, and list them in changed.csv.",
+    ),
+]
 ImageColumn = Annotated[
     str | None,
     typer.Option(

@@ -22,7 +22,12 @@ TableFile = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .jsonl file.")
 ]
 PatchFile = Annotated[
-    Path, typer.Argument(metavar="PATCH", help="The patch.csv of 'stct correct'.")
+    Path,
+    typer.Argument(
+        metavar="PATCH",
+        help="The patch.csv of 'stct correct', or for 'apply' the check.csv of "
+        "'stct review'.",
+    ),
 ]
 OutFile = Annotated[
     Path,

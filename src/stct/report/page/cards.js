@@ -13,7 +13,8 @@ function numberKeys() {
 
 function keysOf(i) {
   if (KEYS) return KEYS;
-  const best = DETAILS.get(i)?.candidates ?? [suggestionOf(i), ROWS.given[i]].filter((code) => code >= 0);
+  const known = DETAILS.get(i)?.candidates ?? [];
+  const best = known.length ? known : [...new Set([suggestionOf(i), ROWS.given[i]])].filter((code) => code >= 0);
   return new Map(best.map((code, k) => [String(k + 1), code]));
 }
 
@@ -48,7 +49,7 @@ function cardWords(i, suggested, decided) {
 function picture(detail, i) {
   if (!DATA.details.has_images) return null;
   const at = detail?.image ?? -1;
-  if (at < 0) return h("div", { class: "picture empty" }, h("span", {}, detail ? "no image" : "image not in this file"));
+  if (at < 0) return h("div", { class: "picture empty" }, h("span", {}, i < DATA.details.pictured ? "no image" : "image not in this file"));
   return h("img", { class: "picture", src: DATA.details.pictures[at], alt: `Image of ${ROWS.id(i)}`, onload: sharpen });
 }
 
@@ -78,8 +79,7 @@ function candidates(detail) {
 }
 
 function evidence(detail, i, suggested) {
-  if (!detail) return h("p", { class: "evidence-words" }, "Evidence is kept for the rows with the most to gain and the least sure ones.");
-  if (!detail.near.length) return null;
+  if (!detail?.near.length) return DATA.details.near.id.length ? h("p", { class: "evidence-words" }, "Neighbours are kept for the rows to check first and for suggestions.") : null;
   const near = DATA.details.near;
   const carry = (code) => detail.near.filter((place) => near.given[place] === code).length;
   const parts = [...new Set([suggested, ROWS.given[i]])].filter((code) => code >= 0).map((code) => [carry(code), code]);

@@ -61,8 +61,18 @@ function drawTake() {
   draw();
 }
 
+// The folder that this page lies in, and the next free name beside it, for a shell.
+function fillFolders(line) {
+  const path = decodeURIComponent(location.pathname).replace(/\/[^/]*$/, "").replace(/^\/([A-Za-z]:)/, "$1");
+  const here = location.protocol === "file:" ? path : path.split("/").pop() || "DIR";
+  const number = here.match(/-(\d{1,4})$/);
+  const next = number ? `${here.slice(0, number.index)}-${Number(number[1]) + 1}` : `${here}-2`;
+  const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+  return line.replaceAll("{DIR}", () => quoted(here)).replaceAll("{NEXT}", () => quoted(next));
+}
+
 function command(text, line) {
-  return h("li", {}, h("p", {}, text), h("pre", { tabindex: "0" }, h("code", {}, line)));
+  return h("li", {}, h("p", {}, text), h("pre", { tabindex: "0" }, h("code", {}, fillFolders(line))));
 }
 
 function forget() {

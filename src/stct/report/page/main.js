@@ -35,6 +35,7 @@ startTheme();
 drawOverview();
 byId("figures").append(...[dialFigure(), ...classFigures(), mapFigure(), ...curveFigures()].filter(Boolean));
 drawReview();
+drawAudit();
 drawTake();
 byId("foot").append(h("p", {}, `Made by ${DATA.method}. This file is complete: it opens from disk and makes no request to any network. Decisions stay in this browser until you save them.`));
 document.documentElement.dataset.ready = "true";

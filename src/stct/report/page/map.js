@@ -9,7 +9,7 @@ function mapFigure() {
   const ys = unpack(DATA.map.y, Uint16Array);
   const OFF = 65535;
   const shown = [];
-  for (let i = ROWS.count - 1; i >= 0; i--) if (xs[i] !== OFF) shown.push(i); // most to gain on top
+  for (let i = ROWS.count - 1; i >= 0; i--) if (xs[i] !== OFF) shown.push(i); // to check first on top
   const order = coloursByClass();
   const paletteOf = (code) => (code < 0 ? OTHER_COLOUR : order.get(code) ?? OTHER_COLOUR);
   let byAction = CLASSES.length > NUM_COLOURS;

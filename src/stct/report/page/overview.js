@@ -51,7 +51,7 @@ function fact(name, value, note) {
 
 function rowsNote() {
   if (ROWS.count === DATA.rows) return null;
-  return `this page holds ${whole(ROWS.count)} of them: those with the most to gain, and a sample of the rest`;
+  return `this page holds ${whole(ROWS.count)} of them: those to check first, and a sample of the rest`;
 }
 
 function drawCounts() {
@@ -107,7 +107,7 @@ function accuracyPicture() {
     svg("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", class: "accuracy-line", role: "img", "aria-label": `Label accuracy on a scale from 0 to 100%: before ${words(before, low)}, after ${words(now, span)}` },
       svg("line", { x1: 0, x2: 100, y1: 15, y2: 15, class: "axis", "vector-effect": "non-scaling-stroke" }),
       line(8, before, low, "before"), line(22, now, span, "after")),
-    h("span", { class: "note" }, `Not counted: ${DATA.unseen}.`),
+    h("span", { class: "note" }, DATA.accuracy_note),
   );
 }
 

@@ -1,11 +1,12 @@
 // The review: which rows are shown, in what order, a page at a time.
 
 const PER_PAGE = 24;
-const view = { show: "proposed", from: "", to: "", low: 0, high: 100, find: "", sort: "gain", page: 0, rows: new Int32Array(0) };
+const view = { show: "all", from: "", to: "", low: 0, high: 100, find: "", sort: "check", page: 0, rows: new Int32Array(0) };
 let grid; // the element with the cards
 const controls = {};
 
 const SHOWS = {
+  all: ["all rows", () => true],
   proposed: ["suggested changes", (i) => suggestionOf(i) !== ROWS.given[i] && ROWS.decides[i] !== LOCKED],
   relabel: ["relabelled", (i) => actionOf(i) === RELABEL],
   abstain: ["abstained", (i) => actionOf(i) === ABSTAIN],
@@ -13,9 +14,8 @@ const SHOWS = {
   keep: ["kept", (i) => actionOf(i) === KEEP],
   mine: ["decided by you", (i) => decisionOf(i) !== null],
   open: ["suggested, not yet decided", (i) => decisionOf(i) === null && suggestionOf(i) !== ROWS.given[i] && ROWS.decides[i] !== LOCKED],
-  all: ["all rows", () => true],
 };
-const SORTS = { gain: "most to gain first", unsure: "least sure first", table: "order of the table" };
+const SORTS = { check: "to check first", surest: "surest changes first", table: "order of the table" };
 
 function applyFilter() {
   const passes = SHOWS[view.show][1];
@@ -31,9 +31,9 @@ function applyFilter() {
     if (find && !ROWS.id(i).toLowerCase().includes(find)) continue;
     found.push(i);
   }
-  if (view.sort === "unsure") {
-    const gap = (i) => Math.abs(ROWS.pOther[i] - ROWS.pGiven[i]);
-    found.sort((a, b) => gap(a) - gap(b) || a - b);
+  if (view.sort === "surest") {
+    const gain = (i) => ROWS.pOther[i] - ROWS.pGiven[i];
+    found.sort((a, b) => gain(b) - gain(a) || a - b);
   } else if (view.sort === "table") found.sort((a, b) => ROWS.row[a] - ROWS.row[b]);
   view.rows = Int32Array.from(found);
 }
@@ -108,7 +108,7 @@ function drawReview() {
 const toTop = () => byId("f-show").scrollIntoView({ block: "center" });
 
 function clearFilters() {
-  Object.assign(view, { show: "proposed", from: "", to: "", low: 0, high: 100, find: "", sort: "gain" });
+  Object.assign(view, { show: "all", from: "", to: "", low: 0, high: 100, find: "", sort: "check" });
   for (const name of ["show", "from", "to", "low", "high", "find", "sort"]) controls[name].value = view[name];
   refresh();
 }
