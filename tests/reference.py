@@ -11,10 +11,10 @@ are used, the two agree no closer than two draws do.
 """
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.spatial.distance import pdist
 from scipy.special import log_softmax, softmax
-from scipy.stats import beta
+from scipy.stats import beta, foldnorm
 
 # With the names of the page.
 SAME = 1e-5
@@ -22,17 +22,17 @@ STRENGTHS, STEEPNESS, LEARNT_ERRORS = 10.0 ** np.arange(-4, 3), 4.0, 1.0
 MOST_LEVERAGE = 0.999
 BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY = 1.5, 256, 8
 ERRORS, LEAST_GAIN = 3.0, 0.02
-SHARPNESS, SHARPNESS_PRECISION = 4.0, 3.0
+SHARPNESS_PRECISION, LEAST_SEPARATION, ROWS_PER_PAIR = 3.0, 0.1, 10
 USUAL_ERRORS, USUAL_ROWS = 0.1, 10.0
 MAX_ROUNDS, TOLERANCE, ROUGH = 8, 0.002, 1e-6
-STARTS, ONE_SIDED_STARTS = (0.95, 0.75, 0.5, 0.25), (0.1, 0.3)
+STARTS = 0.95, 0.75, 0.5, 0.25
 ANCHORS, ANCHOR_ROWS = 0.2, 20.0
 WEIGHT_PRECISION, INTERCEPT_PRECISION, LEAST_VARIANCE = 30.0, 0.001, 1e-4
 ROWS_PER_WEIGHT, WEIGHT_ROUNDS, WEIGHT_STEPS = 2, 2, 30
 LEAST_STEP = 1e-5  # log-likelihood per row that a step of L-BFGS must gain
 STEPS, MOST_SELF_INFLUENCE = 3, 0.95
 LAST_SHARPNESS_PRECISION = 1 / 0.2**2
-SHARE, HIDDEN, UNKNOWN, ELASTICITY = 0.3, 3.0, 0.5, (0.1, 0.5)
+SHARE, HIDDEN, UNKNOWN, ELASTICITY = 0.3, 6.0, 0.5, (0.1, 0.5)
 POOLED_ROWS, MEDIAN_ROWS, LEAST_ROWS, MOST_OF_RIGHT = 30.0, 5.0, 5.0, 0.9
 LEAST_K = 1e-6
 SHARPENING, KNOWN = 0.5, (0.6, 0.7)
@@ -152,6 +152,34 @@ def with_fourier_features(H, S, rho, Y, g):
     return H, S, rho
 
 
+def sharpness_of_shape(S):
+    """Factor that makes log-odds of scores, by how two classes lie apart (4)."""
+    margins = {}
+    for row in S:
+        a, b = sorted(np.argsort(row)[-2:])
+        margins.setdefault((a, b), []).append(row[a] - row[b])
+    pairs = [np.array(m) for m in margins.values() if len(m) >= ROWS_PER_PAIR]
+    pairs = [m for m in pairs if m.std() > 0]
+    if not pairs:
+        return 1 / S.std()
+    weights = [len(m) for m in pairs]
+    ratios = [np.abs(m - m.mean()).mean() / m.std() for m in pairs]
+    ratio = np.average(ratios, weights=weights)
+
+    def geary(u):  # mean of |z| over its standard deviation, z ~ Normal(u, 2 u)
+        return folded(u) / np.sqrt(u**2 + 2 * u)
+
+    def folded(u):
+        return foldnorm.mean(u / np.sqrt(2 * u), scale=np.sqrt(2 * u))
+
+    if geary(LEAST_SEPARATION) < ratio < geary(100):
+        u = brentq(lambda u: geary(u) - ratio, LEAST_SEPARATION, 100)
+    else:
+        u = LEAST_SEPARATION if ratio < 0.9 else 100
+    log_variance = np.average([np.log(m.var()) for m in pairs], weights=weights)
+    return np.sqrt((u**2 + 2 * u) / np.exp(log_variance))
+
+
 def posterior(L, T, g):
     """P, Q and the log-likelihood of the given labels (4); its slope in L is Q - P."""
     joint = np.exp(log_softmax(L, axis=1)) * T.T[g]
@@ -223,9 +251,6 @@ def starts(S, g):
     """Transition matrices to start from (4)."""
     C = S.shape[1]
     found = [right * np.eye(C) + (1 - right) / C for right in STARTS]
-    for e in ONE_SIDED_STARTS if C == 2 else ():
-        one = np.array([[1 - e, e], [0.001, 0.999]])
-        found += [one, one[::-1, ::-1]]
     N, top = np.zeros((C, C)), np.sort(S, axis=1)
     margin = top[:, -1] - top[:, -2]
     for y in range(C):
@@ -276,7 +301,7 @@ def map_scores(S, L, T, g):
 
 def calibrate(S, g):
     """Log-odds and T from leave-one-out scores (4)."""
-    L, centre, ends = S / S.std(), SHARPNESS, []
+    L, centre, ends = sharpness_of_shape(S) * S, 1.0, []
     for T in starts(S, g):
         s, T, _ = fit_sharpness(L, T, g, centre, centre, SHARPNESS_PRECISION, 0, ROUGH)
         ends.append(fit_transition(L, T, g, s, centre, ROUGH))
@@ -294,8 +319,8 @@ def calibrate(S, g):
 def refit(H, L, T, g, rho):
     """Log-odds with those of ridge on the posterior (5)."""
     S = leave_one_out(H, posterior(L, T, g)[1], rho)
-    new = S / S.std()
-    new *= fit_sharpness(new, T, g, SHARPNESS, SHARPNESS, SHARPNESS_PRECISION)[0]
+    new = sharpness_of_shape(S) * S
+    new *= fit_sharpness(new, T, g, 1.0, 1.0, SHARPNESS_PRECISION)[0]
     if len(S) >= ROWS_PER_WEIGHT * S.shape[1] ** 2:
         new = map_scores(S, new, T, g)
 

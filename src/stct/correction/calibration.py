@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stct.correction.given_labels import Labels
+from stct.correction.separation import sharpness_of_shape
 from stct.correction.settings import CalibrationSettings
 from stct.noise_model.likelihood import LinearLogits, ScaledLogits
 from stct.noise_model.priors import ErrorPrior, SharpnessPrior
@@ -67,7 +68,7 @@ def calibrate(
         An earlier estimate of T.
     """
     C = labels.num_classes
-    odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(C))
+    odds = LogOdds(np.array(sharpness_of_shape(S, settings)), np.zeros(C))
     fit = AlternatingFit(labels, settings, prior)
     sharpness, T = find_start(odds.logits(S), labels, settings, prior)
     sharpness, T = fit.run(fit.likelihood(odds.logits(S)), sharpness, T)
@@ -88,8 +89,7 @@ def find_start(
     """Sharpness and T of the most probable end of several starts, on some of the rows.
 
     One end may be few errors and soft log-odds, another many errors and sharp log-odds.
-    Starts are symmetric T of several error rates, T from anchors, and with two classes
-    T in which one of them has all the errors.
+    Starts are symmetric T of several error rates and T from anchors.
     """
     step = max(1, len(logits) // settings.starting_rows)
     labels, logits = labels.some(np.arange(0, len(logits), step)), logits[::step]
@@ -109,10 +109,6 @@ def starts(
     C = labels.num_classes
     diagonals = (1.0 / C + q * (1.0 - 1.0 / C) for q in settings.starts)
     found = [symmetric_transition(diagonal, C) for diagonal in diagonals]
-    if C == 2:
-        for rate in settings.one_sided_starts:
-            T = np.array([[1.0 - rate, rate], [1e-3, 1.0 - 1e-3]])
-            found += [T, np.ascontiguousarray(T[::-1, ::-1])]
     free = (labels.given >= 0) & ~labels.locked
     if free.any():
         share = settings.anchors
@@ -141,9 +137,8 @@ class AlternatingFit:
         self._sizes = self._codes.sizes / max(self._codes.num_free, 1)  # (C,)
         wrong = settings.usual_errors * settings.usual_rows
         self._errors = ErrorPrior(wrong, settings.usual_rows - wrong)
-        self.sharpness_prior = SharpnessPrior(
-            settings.sharpness, settings.sharpness_precision
-        )
+        # Of the factor that is left when logits are as sharp as their shape says.
+        self.sharpness_prior = SharpnessPrior(1.0, settings.sharpness_precision)
 
     def likelihood(self, *logits: Floats) -> ScaledLogits:
         """Likelihood of the labels for these logits, each times a scale."""

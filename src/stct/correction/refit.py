@@ -19,6 +19,7 @@ from stct.correction.calibration import (
 )
 from stct.correction.given_labels import Labels
 from stct.correction.scores import Scores, is_kept, take
+from stct.correction.separation import sharpness_of_shape
 from stct.correction.settings import CalibrationSettings, RefitSettings
 from stct.noise_model.transition import posterior
 from stct.numeric.engine import light_rows
@@ -74,7 +75,7 @@ def refit(
     again = scores.path.fit(Q, given, strength=strength, keep_scores=kept)
     S_old, S = (take(engine, part.scores, index) for part in (scores.ridge, again))
     sample, T = labels.some(index), fitted.transition
-    odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(shape[1]))
+    odds = LogOdds(np.array(sharpness_of_shape(S, settings[1])), np.zeros(shape[1]))
     fit = AlternatingFit(sample, settings[1])
     odds = odds.times(fit.sharpest(fit.likelihood(odds.logits(S)), T))
     if fitted.odds.matrix.ndim:

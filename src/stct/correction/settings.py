@@ -42,12 +42,12 @@ class ScoreSettings:
 class CalibrationSettings:
     """Log-odds and transition matrix (stage 4)."""
 
-    sharpness: float = 4.0  # of standardised scores, centre of its prior; convention
     sharpness_precision: float = 3.0  # of the prior of its logarithm; convention
+    least_separation: float = 0.1  # mu, of classes with one mode of scores; convention
+    rows_per_pair: int = 10  # of classes whose separation is measured; limit
     usual_errors: float = 0.1  # share, in the prior of the error rate; convention
     usual_rows: float = 10.0  # that this knowledge is worth; fitted
     starts: tuple[float, ...] = (0.95, 0.75, 0.5, 0.25)  # right beyond chance; limit
-    one_sided_starts: tuple[float, ...] = (0.1, 0.3)  # wrong labels of a class; limit
     anchors: float = (
         0.2  # share of the rows of a class, with the largest margins; limit
     )
@@ -89,7 +89,7 @@ class NoiseSettings:
 
     share: float = 0.3  # ambiguity share where errors follow the features; fitted
     unknown: float = 0.5  # of it where nothing is known; convention
-    hidden: float = 3.0  # ambiguous errors for each one found, at most; fitted
+    hidden: float = 6.0  # ambiguous errors for each one found, at most; fitted
     elasticity: tuple[float, float] = (0.1, 0.5)  # none, as of annotators; fitted
     pooled_rows: float = 30.0  # wrong labels that tell half of one; convention
     median_rows: float = 5.0  # likewise, for each entry of T; convention

@@ -12,6 +12,7 @@ import numpy as np
 from stct.correction.calibration import LogOdds, whitening
 from stct.correction.given_labels import Labels
 from stct.correction.scores import is_kept
+from stct.correction.separation import sharpness_of_shape
 from stct.correction.settings import CalibrationSettings, Settings
 from stct.noise_model.annotators import AnnotatorModel, AnnotatorPrior, fit_annotators
 from stct.noise_model.priors import SharpnessPrior
@@ -102,8 +103,8 @@ def fit_log_odds(S: Floats, evidence: Floats, settings: CalibrationSettings) -> 
     The same priors as with one label, the transition matrices fixed.
     """
     C = S.shape[1]
-    prior = SharpnessPrior(settings.sharpness, settings.sharpness_precision)
-    odds = LogOdds(np.array(1.0 / max(float(S.std()), 1e-30)), np.zeros(C))
+    prior = SharpnessPrior(1.0, settings.sharpness_precision)
+    odds = LogOdds(np.array(sharpness_of_shape(S, settings)), np.zeros(C))
     odds = odds.times(fit_vote_sharpness(odds.logits(S), evidence, prior))
     if len(S) < settings.rows_per_weight * C * C:
         return odds
@@ -116,5 +117,4 @@ def fit_log_odds(S: Floats, evidence: Floats, settings: CalibrationSettings) -> 
     )
     matrix = whiten @ W[1:]
     odds = LogOdds(matrix, W[0] - mean @ matrix)
-    prior = prior._replace(centre=1.0)
     return odds.times(fit_vote_sharpness(odds.logits(S), evidence, prior))
