@@ -167,7 +167,12 @@ def main() -> None:
                         flush=True,
                     )
                     rows.append(row)
-    with options.output.open("w", newline="") as file:
+                    write(options.output, rows)
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> None:
+    """Write what there is so far."""
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         for row in rows:

@@ -105,9 +105,9 @@ METHODS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=RESULTS / "numeric.csv")
-    parser.add_argument("--data", nargs="*", default=["diabetes", "houses", "friedman"])
+    parser.add_argument("--data", nargs="*", default=["diabetes", "friedman", "houses"])
     options = parser.parse_args()
-    seeds = {"diabetes": 20, "houses": 3, "friedman": 3}
+    seeds = {"diabetes": 10, "houses": 3, "friedman": 3}
     rows = []
     for name in options.data:
         for kind in ("swap", "shift"):
@@ -131,10 +131,10 @@ def main() -> None:
                 }
                 print(row, flush=True)
                 rows.append(row)
-    with options.output.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+                with options.output.open("w", newline="") as file:  # so far
+                    writer = csv.DictWriter(file, rows[0])
+                    writer.writeheader()
+                    writer.writerows(rows)
 
 
 if __name__ == "__main__":

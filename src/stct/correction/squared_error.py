@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stct.correction.fourier_features import column_weights
 from stct.correction.settings import ScoreSettings
-from stct.numeric.engine import Computed, Engine, Local, RowValues, spread_rows
+from stct.numeric.engine import Computed, Engine, RowValues, spread_rows
 from stct.numeric.fourier import FourierFeatures, draw_frequencies
 from stct.numeric.ridge import RidgePath
 from stct.numeric.types import Floats
@@ -46,7 +46,7 @@ def choose_features(
         Rows that have targets.
     """
     path = RidgePath(H, labelled, strengths=settings.ridge, engine=engine)
-    linear = _best_strength(path, Y, labelled, engine, settings)
+    linear = _best_strength(path, Y, settings)
     if not settings.fourier or len(path.axes.values) == 0:
         return linear
     known = np.flatnonzero(labelled)
@@ -67,7 +67,7 @@ def choose_features(
     wider = RidgePath(
         fourier.rows(rows, engine), labelled, strengths=settings.ridge, engine=engine
     )
-    found = _best_strength(wider, Y, labelled, engine, settings, fourier)
+    found = _best_strength(wider, Y, settings, fourier)
     better = found.error < (1.0 - settings.least_gain) * linear.error
     return found if better else linear
 
@@ -75,44 +75,19 @@ def choose_features(
 def _best_strength(
     path: RidgePath,
     Y: Floats,
-    labelled: NDArray[np.bool_],
-    engine: Engine,
     settings: ScoreSettings,
     fourier: FourierFeatures | None = None,
 ) -> LeftOut:
     """Take the strength of the least leave-one-out error."""
-    errors = {
-        strength: _left_out_error(path, Y, labelled, engine, strength)
-        for strength in settings.ridge.values
-    }
-    best = min(errors, key=errors.__getitem__)
-    return LeftOut(path, best, errors[best], fourier)
-
-
-def _left_out_error(
-    path: RidgePath,
-    Y: Floats,
-    labelled: NDArray[np.bool_],
-    engine: Engine,
-    strength: float,
-) -> float:
-    """Mean squared leave-one-out error over rows and targets."""
-    nobody = np.full(len(Y), -1)
-    scores = path.fit(Y, nobody, strength, keep_scores=False).scores
-
-    def error(rows: slice) -> tuple[float]:
-        difference = (scores[rows] - Y[rows])[labelled[rows]]
-        return (float(np.vdot(difference, difference)),)
-
-    total = engine.sum(error, len(Y))[0]
-    return float(total / max(int(labelled.sum()) * Y.shape[1], 1))
+    errors = path.squared_errors(Y)
+    best = int(errors.argmin())
+    return LeftOut(path, settings.ridge.values[best], float(errors[best]), fourier)
 
 
 def _error_on(X: Floats, Y: Floats, settings: ScoreSettings) -> float:
     """Least leave-one-out error of some rows by themselves."""
-    everything = np.ones(len(X), dtype=bool)
-    path = RidgePath(X, everything, strengths=settings.ridge)
-    return _best_strength(path, Y, everything, Local(), settings).error
+    path = RidgePath(X, np.ones(len(X), dtype=bool), strengths=settings.ridge)
+    return float(path.squared_errors(Y).min())
 
 
 def _unit(X: Floats) -> float:

@@ -4,7 +4,7 @@ Legend: n rows, t rows of a tile, d columns, C classes, L ridge strengths. H emb
 (n, d), Y soft labels (n, C), W weights (d, C).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from stct.numeric.engine import Computed, Engine, Index, Local, RowValues
 from stct.numeric.hat_matrix import Axes, left_out
 from stct.numeric.linear import smallest_real
 from stct.numeric.tiles import MAX_STRIDE, TILE, some_of
-from stct.numeric.types import Floats
+from stct.numeric.types import Floats, Ints
 
 
 class Strengths(NamedTuple):
@@ -111,13 +111,7 @@ class RidgePath:
         fit skips the choice. Of many rows some choose. Scores that are not kept are
         computed again whenever they are read.
         """
-        label_mean = self._label_mean(Y)  # (C,)
-        values, V = self.axes
-        B = V.T @ self._cross_product(Y, label_mean)  # (rank, C)
-
-        def model(strength: float) -> Floats:
-            return np.asarray(V @ (B / (values + strength * self._unit)[:, None]))
-
+        label_mean, model = self._solver(Y)
         if strength is None:
             models = [model(s) for s in self._strengths.values]  # L (d, C)
             agree, count = self._agreement(models, label_mean, Y, given)
@@ -129,6 +123,25 @@ class RidgePath:
             scores = self._engine.rows(predict, self._num_rows)
         W = best * self.rows.scale
         return RidgeFit(scores, W, label_mean - self.rows.mean @ W, strength)
+
+    def squared_errors(self, Y: RowValues) -> Floats:
+        """Mean squared leave-one-out error for each of the strengths, (L,).
+
+        Of many rows some are asked.
+        """
+        label_mean, model = self._solver(Y)
+        models = [model(s) for s in self._strengths.values]
+        predictions = self._predictions_of_all(models, label_mean, Y)
+
+        def errors(rows: slice) -> tuple[Floats, int]:
+            total, count = np.zeros(len(models)), 0
+            for S, target, _ in predictions(rows):
+                total += ((S - target) ** 2).sum(axis=(1, 2), dtype=np.float64)
+                count += target.size
+            return total, count
+
+        total, count = self._engine.sum(errors, self._num_rows)
+        return np.asarray(total / max(float(count), 1.0))
 
     def leverage_at(self, ridge: float) -> Callable[[slice, Index], Floats]:
         """Diagonal of the hat matrix for any ridge, as a function of some rows.
@@ -208,6 +221,39 @@ class RidgePath:
         given: RowValues,
     ) -> tuple[Floats, int]:
         """Rows in which each model names the given label, (L,), of how many."""
+        predictions = self._predictions_of_all(models, label_mean, Y)
+
+        def agree(rows: slice) -> tuple[Floats, int]:
+            counts, number = np.zeros(len(models)), 0
+            for S, _, index in predictions(rows):
+                said = given[rows][index]
+                best, at = S.max(axis=1), np.arange(len(said))
+                counts += (S[:, said, at] >= best).sum(axis=1)
+                number += len(said)
+            return counts, number
+
+        counts, count = self._engine.sum(agree, self._num_rows)
+        return np.asarray(counts), int(count)
+
+    def _solver(self, Y: RowValues) -> tuple[Floats, Callable[[float], Floats]]:
+        """Mean of Y (C,), and what gives the model (d, C) of a strength."""
+        label_mean = self._label_mean(Y)
+        values, V = self.axes
+        B = V.T @ self._cross_product(Y, label_mean)  # (rank, C)
+
+        def model(strength: float) -> Floats:
+            return np.asarray(V @ (B / (values + strength * self._unit)[:, None]))
+
+        return label_mean, model
+
+    def _predictions_of_all(
+        self, models: Sequence[Floats], label_mean: Floats, Y: RowValues
+    ) -> Callable[[slice], Iterator[tuple[Floats, Floats, Ints]]]:
+        """Leave-one-out predictions of some rows of a tile by all models.
+
+        The function gives predictions (L, C, t), targets (C, t) and which rows of the
+        tile these are, a few rows at a time.
+        """
         centred, labelled, n = self.rows, self._labelled, self.num_labelled
         ridges = np.array(self._strengths.values) * self._unit
         axes = self.axes.astype(centred.dtype)
@@ -215,22 +261,18 @@ class RidgePath:
         mean = label_mean.astype(centred.dtype)
         stride = min(max(1, n // self._strengths.rows), MAX_STRIDE)
 
-        def agree(rows: slice) -> tuple[Floats, int]:
+        def predict(rows: slice) -> Iterator[tuple[Floats, Floats, Ints]]:
             here = np.arange(rows.stop - rows.start)[some_of(rows, stride)]
             some = here[labelled[rows][here]]
-            said, targets = given[rows][some], Y[rows][some]
-            known, counts = np.ones(len(said), dtype=bool), np.zeros(len(models))
+            targets, known = Y[rows][some], np.ones(len(some), dtype=bool)
             for part, X in Tile(centred, rows, some):
                 F = (W @ X.T).reshape(len(models), -1, len(X))  # (L, C, t)
                 own = np.ascontiguousarray(axes.leverages(X, ridges).T)[:, None, :]
                 target = np.ascontiguousarray(targets[part].T)
                 S = left_out(F, own, known[part], target, mean, n)
-                best, at = S.max(axis=1), np.arange(len(X))
-                counts += (S[:, said[part], at] >= best).sum(axis=1)
-            return counts, len(said)
+                yield S, target, some[part]
 
-        counts, count = self._engine.sum(agree, self._num_rows)
-        return np.asarray(counts), int(count)
+        return predict
 
     def _leave_one_out(
         self, model: Floats, strength: float, label_mean: Floats, Y: RowValues
