@@ -354,6 +354,7 @@ def test_rows_that_an_audit_needs():
         ),
         ("correct new.csv --embeddings new.npy --from new.npy -o x", "not a readable"),
         ("correct new.csv --embeddings new.npy --refit -o x", "--refit goes with"),
+        ("correct new.csv --from run -o run --overwrite", "is the earlier run itself"),
         ("correct new.csv --embeddings new.npy --from run --seed 3 -o x", "no --seed"),
         ("correct new.csv --pred-probs new.npy --from run -o x", "no --pred-probs"),
         ("predict run new.csv --embeddings wide.npy -o x", "x: a table must end in"),

@@ -116,7 +116,7 @@ def correct(
     check_folder(output, overwrite=overwrite)
     previous = None if since is None else read_previous(since)
     where = _engine(engine, ray_address)
-    _check_from(context, earlier)
+    _check_from(context, earlier, output)
     if earlier is not None:
         judged = judge_later(
             earlier,
@@ -313,12 +313,14 @@ _NOT_WITH_FROM = (
 )
 
 
-def _check_from(context: typer.Context, earlier: Path | None) -> None:
+def _check_from(context: typer.Context, earlier: Path | None, output: Path) -> None:
     """Refuse what an earlier run has decided, and --refit without one."""
     if earlier is None:
         if _is_given(context, "refit"):
             raise ValueError("--refit goes with --from DIR")
         return
+    if output.exists() and earlier.exists() and output.samefile(earlier):
+        raise ValueError(f"{output}: is the earlier run itself; choose another -o")
     for name in _NOT_WITH_FROM:
         if _is_given(context, name):
             option = "--" + name.replace("_", "-")

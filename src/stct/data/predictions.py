@@ -25,7 +25,8 @@ def prediction_table(
     def numbers(values: NDArray[np.float32]) -> list[Any]:
         return [f"{v:.6f}" if text else round(v, 6) for v in values.tolist()]
 
-    names = [encode_label(label, text_only=False) for label in classes]
+    all_text = all(isinstance(label, str) for label in classes)
+    names = [encode_label(label, text_only=all_text) for label in classes]
     one_type = len({type(label) for label in classes}) == 1
     labels = classes if text or one_type else names
     best = P.argmax(axis=1)

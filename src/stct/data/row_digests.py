@@ -22,13 +22,14 @@ def row_digests(X: Any) -> Digests:  # noqa: N803
     factors = draw.integers(0, 2**63, num_columns, dtype=np.uint64) * 2 + 1  # (d,)
     out = np.empty(num_rows, np.uint64)
     for start in range(0, num_rows, _ROWS):
-        block = np.asarray(X[start : start + _ROWS], dtype=np.float32)
+        stop = min(start + _ROWS, num_rows)
+        block = np.asarray(X[start:stop], dtype=np.float32)
         words = np.ascontiguousarray(block + np.float32(0.0)).view(np.uint32)  # no -0
         mixed = words.astype(np.uint64)
         mixed *= _ODD
         mixed ^= mixed >> np.uint64(29)
         mixed *= factors
-        out[start : start + _ROWS] = mixed.sum(axis=1, dtype=np.uint64)
+        out[start:stop] = mixed.sum(axis=1, dtype=np.uint64)
     return out
 
 

@@ -50,9 +50,15 @@ def read_array_file(
         about = json.loads(arrays[_ABOUT].tobytes())
         checksum = arrays[_CHECKSUM].tobytes()
         found = about["format"], about["version"]
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, KeyError) as error:
-        raise ValueError(f"it is not a {name} file") from error
-    except (TypeError, RecursionError) as error:
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"it is damaged, or not a {name} file: {error}") from error
+    except (
+        NotImplementedError,
+        EOFError,
+        KeyError,
+        TypeError,
+        RecursionError,
+    ) as error:
         raise ValueError(f"it is not a {name} file") from error
     if found[0] != name:
         raise ValueError(f"it is not a {name} file")
