@@ -275,7 +275,23 @@ def test_progress_is_one_plain_line_where_there_is_no_terminal(capsys, monkeypat
                 report(done)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert re.fullmatch(r"Correcting: 25%, about \d+ s left\n", shown.err)
+    assert re.fullmatch(r"Correcting: 25%, about .* seconds? left\n", shown.err)
+
+
+def test_a_log_file_gets_lines_while_nothing_is_reported(capsys, monkeypatch):
+    monkeypatch.setattr(console, "_SHOW_AFTER", 0.0)
+    monkeypatch.setattr(console, "_PLAIN_EVERY", 0.05)
+    with console.progress("Embedding", quiet=False) as report:
+        while capsys.readouterr().err.count("Embedding: 0 s so far") < 1:
+            time.sleep(0.05)
+        report(0.5)
+        seen = ""
+        while seen.count("Embedding: 50%, about") < 3:
+            time.sleep(0.05)
+            seen += capsys.readouterr().err
+    with console.progress("Embedding", quiet=True):
+        time.sleep(0.1)
+    assert capsys.readouterr().err.count("\n") <= 1  # nothing after the end
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 _SHOW_AFTER = 2.0  # seconds
-_PLAIN_EVERY = 30.0
+_PLAIN_EVERY = 10.0  # in a log file
 _MOVES_SHOWN = 5
 UNSEEN = (
     "errors that a rule, a model or annotators share where the features agree with "
@@ -29,8 +29,8 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     """Show that something goes on, with the time left once a share done is known.
 
     Gives a function that takes the share. Nothing appears in the first two seconds.
-    Where stderr is no terminal, one plain line with the time left takes the place of
-    the bar.
+    Where stderr is no terminal, a plain line every ten seconds takes the place of the
+    bar, also while nothing is reported.
     """
     console = Console(stderr=True)
     bar = Progress(
@@ -42,34 +42,69 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
         transient=True,
     )
     task = bar.add_task(what, total=None, left="")
-    start = time.monotonic()
-    said = False
+    lines = _Lines(what)
+    live = console.is_terminal and not quiet
+    plain = not (console.is_terminal or quiet)
 
     def report(done: float) -> None:
-        nonlocal said
-        elapsed = time.monotonic() - start
         if not 0.0 < done < 1.0:
             return
-        left = f"{done:.0%}, about {elapsed * (1.0 - done) / done:.0f} s left"
-        bar.update(task, total=1.0, completed=done, left=left)
-        if not (quiet or said or console.is_terminal or elapsed < _SHOW_AFTER):
-            said = True
-            print(f"{what}: {left}", file=sys.stderr, flush=True)
+        lines.done = done
+        bar.update(task, total=1.0, completed=done, left=lines.left())
+        if plain:
+            lines.show()
 
     # A thread, since what goes on may be one long call that reports nothing.
     timer = threading.Timer(_SHOW_AFTER, bar.start)
     timer.daemon = True
-    live = console.is_terminal and not quiet
     if live:
         timer.start()
+    if plain:
+        lines.start()
     try:
         yield report
     finally:
+        lines.ended.set()
         if live:
             timer.cancel()
             timer.join()
             if bar.live.is_started:
                 bar.stop()
+
+
+class _Lines(threading.Thread):
+    """Writes for a log file, every ten seconds, how far something is."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(daemon=True)
+        self.what = what
+        self.done: float | None = None  # share
+        self.ended = threading.Event()
+        self._start_time = time.monotonic()
+        self._last: float | None = None
+        self._lock = threading.Lock()
+
+    def left(self) -> str:
+        """Say the share that is done and the time left, or the time so far."""
+        elapsed = time.monotonic() - self._start_time
+        if self.done is None:
+            return f"{elapsed:.0f} s so far"
+        left = duration(round(elapsed * (1.0 - self.done) / self.done))
+        return f"{self.done:.0%}, about {left} left"
+
+    def show(self) -> None:
+        """Write a line unless there was one a moment ago."""
+        with self._lock:
+            now = time.monotonic()
+            since = now - (self._start_time if self._last is None else self._last)
+            if since >= (_SHOW_AFTER if self._last is None else _PLAIN_EVERY):
+                self._last = now
+                print(f"{self.what}: {self.left()}", file=sys.stderr, flush=True)
+
+    def run(self) -> None:
+        """Write also while nothing is reported."""
+        while not self.ended.wait(_PLAIN_EVERY):
+            self.show()
 
 
 @contextmanager
