@@ -201,7 +201,7 @@ OPTIONS["apply"] = OPTIONS["revert"] = {
 
 
 def test_the_options_are_these():
-    """A new option is a decision: add it here and in the README."""
+    """A new option is a decision: add it here and in the documentation."""
     commands = typer.main.get_command(app).commands
     found = {
         name: {
