@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from stct.correction.given_labels import Labels
 from stct.correction.result import Correction
 from stct.correction.settings import DEFAULT, CanonicalSettings
-from stct.numeric.engine import Engine, Local, RowValues
+from stct.numeric.engine import Engine, Local, RowValues, spread_rows
 from stct.numeric.tiles import gather
 from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats, Ints
 
+MEASURED_ROWS = 4096
 MAX_SORTED = 2**26  # numbers in H, 256 MB of float32; more are taken as they come
 
 
@@ -126,18 +127,25 @@ def order_by_content(
         return order, np.arange(n)
     tied = np.zeros(n, dtype=bool)
     tied[order[np.append(near, False) | np.insert(near, 0, False)]] = True
-    kept, V = engine.keep(tied), np.random.default_rng(0).normal(size=(H.shape[1], 3))
+    some = spread_rows(n, MEASURED_ROWS)  # say how far rows lie apart
+    projected = tied.copy()
+    projected[some] = True
+    kept = engine.keep(projected)
+    V = np.random.default_rng(0).normal(size=(H.shape[1], 3))
 
     def projections(rows: slice) -> Floats:
-        some = kept[rows]
-        out = np.zeros((len(some), 3))
-        if some.any():
-            out[some] = np.einsum("ij,jk->ik", H[rows][some].astype(np.float64), V)
+        here = kept[rows]
+        out = np.zeros((len(here), 3))
+        if here.any():
+            out[here] = np.einsum("ij,jk->ik", H[rows][here].astype(np.float64), V)
         return out
 
     R = engine.take(engine.rows(projections, n), None)
-    order = np.lexsort((R[:, 0], total, given))
-    return order, _find_duplicates(R, given, tied & ~locked & (given >= 0), same)
+    order = np.lexsort((np.where(tied, R[:, 0], 0.0), total, given))
+    with np.errstate(over="ignore", invalid="ignore"):
+        limits = same * np.std(R[some], axis=0)  # (3,)
+    candidates = tied & ~locked & (given >= 0)
+    return order, _find_duplicates(R, given, candidates, limits)
 
 
 def _close(values: Floats, order: Ints, same: float) -> NDArray[np.bool_]:
@@ -160,16 +168,19 @@ def describe_duplicates(count: int) -> tuple[str, ...]:
 
 
 def _find_duplicates(
-    R: Floats, given: Ints, candidates: NDArray[np.bool_], same: float
+    R: Floats, given: Ints, candidates: NDArray[np.bool_], limits: Floats
 ) -> Ints:
-    """Give the first of the candidates that are equal, for each of them."""
+    """Give the first of the candidates that are equal, for each of them.
+
+    Equal rows have projections R (n, 3) that differ by no more than ``limits`` (3,).
+    """
     original, rows = np.arange(len(given)), np.flatnonzero(candidates)
     if len(rows) == 0:
         return original
     rows = rows[np.lexsort((R[rows, 0], given[rows]))]
     new = np.ones(len(rows), dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        step = np.abs(np.diff(R[rows], axis=0)) <= same * np.std(R[rows], axis=0)
+        step = np.abs(np.diff(R[rows], axis=0)) <= limits
     new[1:] = ~step.all(axis=1) | (np.diff(given[rows]) != 0)
     original[rows] = rows[np.flatnonzero(new)[np.cumsum(new) - 1]]
     return original

@@ -36,6 +36,14 @@ def teaching_stride(num_rows: int, d: int, C: int, settings: ResidualSettings) -
     return int(min(max(1, num_rows // enough), MAX_STRIDE))
 
 
+def self_influence(
+    leverage: Floats, curvature: Floats, settings: ResidualSettings
+) -> Floats:
+    """How far a row's own label has moved its logits, for each Q - P, (t,)."""
+    share = np.minimum(leverage * curvature, settings.most_self_influence)
+    return np.asarray(leverage / (1.0 - share))
+
+
 def add_linear_residual(
     path: RidgePath, fitted: Fitted, labels: Labels, settings: ResidualSettings
 ) -> Residual:
@@ -82,8 +90,7 @@ def add_linear_residual(
         logits = np.array(moved(rows), dtype=np.float32)
         P = softmax(logits[taught])
         own = leverage(rows, taught) * (stride / mean_bend)  # (t,)
-        most = settings.most_self_influence
-        influence = own / (1.0 - np.minimum(own * curvature(P, T), most))
+        influence = self_influence(own, curvature(P, T), settings)
         step = influence[:, None] * (P - posterior(P, T, given[rows][taught]))
         logits[taught] += step
         return logits
