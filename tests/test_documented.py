@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 import signal
+import tomllib
 
 import pytest
 from documented import ROOT, blocks_of, commands_of, run_page
@@ -89,6 +90,13 @@ def test_public_names_are_in_the_reference():
                     and str(getattr(method, "__module__", "")).startswith("stct")
                 }
                 assert ours <= listed, ours - listed
+
+
+def test_every_extra_is_in_the_table():
+    text = (ROOT / "docs" / "start.md").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for extra in set(project["optional-dependencies"]) - {"dev", "docs"}:
+        assert f"\n| `{extra}` |" in text, extra
 
 
 def test_one_version_everywhere():
