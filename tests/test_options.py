@@ -28,6 +28,8 @@ OPTIONS = {
         "--no-cache",
         "--pred-probs",
         "--label-column",
+        "--annotations",
+        "--label-columns",
         "--id-column",
         "--sep",
         "--encoding",

@@ -83,9 +83,20 @@ def read_annotations(
         raise ValueError(
             f"there are {len(rows)} rows but labels of {found.votes.num_rows}"
         )
-    if y is None and found.votes.num_annotators == 1:
-        return found._replace(single=True), found.given.values
+    if found.votes.num_annotators == 1 and (y is None or said_by_one(found, y)):
+        return found._replace(single=True), found.given.values if y is None else y
     return found, y
+
+
+def said_by_one(annotations: Annotations, y: Any) -> bool:
+    """Tell whether y is what the only annotator said."""
+    one, same = annotations.given, encode(y)
+    if len(one.codes) != len(same.codes) or len(one.classes) != len(same.classes):
+        return False
+    return bool(
+        (one.codes == same.codes).all()
+        and all(a == b for a, b in zip(one.classes, same.classes, strict=True))
+    )
 
 
 def from_columns(y: Any) -> Annotations:

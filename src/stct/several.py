@@ -72,6 +72,12 @@ def fit_several(
     votes = annotations.votes
     fixed = check_locked(locked, codes if encoded is not None else votes.majority())
     certain = np.where(fixed, codes if encoded is not None else votes.majority(), -1)
+    unseen = np.flatnonzero((votes.counts_of_rows == 0) & (certain < 0))
+    if X is None and P is None and len(unseen):
+        raise ValueError(
+            f"{len(unseen)} rows have no label by any annotator (row {few(unseen)}), "
+            "and there are no embeddings to predict one from"
+        )
     result = correct_several_labels(
         votes,
         certain,

@@ -28,6 +28,8 @@ def correct(
     no_cache: options.NoCache = False,
     pred_probs: options.PredProbsFile = None,
     label_column: shared.LabelColumn = "label",
+    annotations: options.AnnotationsFile = None,
+    label_columns: options.LabelColumns = None,
     id_column: shared.IdColumn = None,
     sep: shared.Separator = None,
     encoding: shared.Encoding = None,
@@ -64,6 +66,8 @@ def correct(
 
     stct correct support.csv --text-column text
 
+    stct correct photos.csv --embeddings photos.npy --annotations votes.csv
+
     stct correct films.csv --embeddings films.npy --multi-label '|'
 
     stct correct houses.csv --embeddings houses.npy --label-column price --numeric
@@ -91,6 +95,8 @@ def correct(
     review.npz: what 'stct report DIR' needs to make report.html again.
 
     features.npz: how columns became numbers, where nothing else did.
+
+    annotators.csv: with several labels per row, what was estimated of each annotator.
 
     corrector.npz: the fitted model, for --from, 'stct predict' and 'stct check'.
     """
@@ -154,11 +160,25 @@ def correct(
         raise ValueError("--skip-bad needs --encoder or --text-column")
     if table.is_dir() and encoder is None:
         raise ValueError(f"{table}: a folder of images needs --encoder NAME")
+    voted = None
+    if annotations is not None or label_columns is not None:
+        _check_votes(classes=classes, skip_bad=skip_bad)
+        voted = _read_votes(
+            table,
+            quiet=silent,
+            annotations=annotations,
+            label_columns=label_columns,
+            label_column=label_column,
+            id_column=id_column,
+            sep=sep,
+            encoding=encoding,
+        )
     embedded = None
-    if not from_file:
+    if not from_file and (voted is None or encoder or text_column or feature_columns):
         embedded = _embed(
             table,
             encoder,
+            voted,
             text_column=text_column,
             feature_columns=feature_columns,
             locked_column=locked_column,
@@ -187,6 +207,7 @@ def correct(
             sep=sep,
             encoding=encoding,
             classes=classes,
+            voted=voted,
         )
     if not classes:
         other_labels.correct(
@@ -226,6 +247,23 @@ def correct(
         quiet=silent,
     )
     _show(summary, output, start, quiet=quiet, json_output=json_output)
+
+
+def _check_votes(*, classes: bool, skip_bad: bool) -> None:
+    """Refuse what does not go with several labels per row."""
+    if not classes:
+        raise ValueError("--annotations and --label-columns take classes")
+    if skip_bad:
+        raise ValueError("--skip-bad does not go with several labels per row")
+
+
+def _read_votes(table: Path, *, quiet: bool, **more: Any) -> Any:
+    """Read the table with several labels per row."""
+    from stct.console import progress
+    from stct.data.annotations import read_votes
+
+    with progress(f"Reading {table}", quiet=quiet):
+        return read_votes(table, **more)
 
 
 def _write(
@@ -308,6 +346,8 @@ _NOT_WITH_FROM = (
     "seed",
     "text_column",
     "feature_columns",
+    "annotations",
+    "label_columns",
     "multi_label",
     "numeric",
 )
@@ -365,6 +405,7 @@ def _engine(name: options.EngineName, ray_address: str | None) -> Any:
 def _embed(
     table: Path,
     encoder_name: str | None,
+    voted: Any,
     *,
     text_column: str | None,
     feature_columns: str | None,
@@ -401,6 +442,7 @@ def _embed(
         locked_column=locked_column,
         sep=sep,
         encoding=encoding,
+        table=None if voted is None else voted[0],
         **more,
     )
 

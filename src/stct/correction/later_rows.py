@@ -184,4 +184,9 @@ def why_not_judged(method: str, stop: str) -> str:
     """Say why an earlier fit cannot judge a batch."""
     if stop == "nothing_learnt":
         return "the earlier fit learnt nothing, so it cannot judge other rows"
+    if method == "loo":
+        return (
+            "a fit to several labels per row has no single transition matrix to judge "
+            "other rows with; it can predict them"
+        )
     return f"method {method!r} has no noise model to judge other rows with; use 'loo'"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from stct.checks import check_classes
 from stct.correction.result import Progress
+from stct.data.annotations import TableVotes, vote_targets
 from stct.data.audits import Audit, read_audit
 from stct.data.columns import (
     as_targets,
@@ -26,6 +27,11 @@ from stct.data.embedded import Embedded
 from stct.data.embeddings import NO_EMBEDDINGS, load_embeddings
 from stct.data.tables import Table, read_table
 from stct.label_kinds import check_kind
+
+NO_FEATURES = (
+    "no embeddings: labels are estimated from the annotators alone; with --embeddings, "
+    "--text-column or --feature-columns more can be told"
+)
 
 if TYPE_CHECKING:
     from stct.estimator import LabelCorrector
@@ -51,6 +57,7 @@ class Inputs:
     pred_probs: NDArray[Any] | None = None  # (n, C) instead of embeddings
     audit: Audit | None = None  # rows that a person verified
     command: list[str] | None = None  # of this run, for the next round
+    votes: TableVotes | None = None  # several labels per row
 
     @cached_property
     def known(self) -> list[Any]:
@@ -131,6 +138,7 @@ def read_inputs(
     encoding: str | None = None,
     classes: bool = True,
     to_fit: bool = True,
+    voted: tuple[Table, TableVotes] | None = None,
 ) -> Inputs:
     """Read a table and its embeddings, joined by id where both have ids.
 
@@ -140,15 +148,12 @@ def read_inputs(
     its rows are locked, beside those that ``locked_column`` marks. ``embedded`` is a
     source of images, or a table with a recipe, that was read and embedded before.
     Labels that are no ``classes`` are several for a row, text or lists, or numbers.
-    Inputs that are not ``to_fit`` may be of one class or none.
+    Inputs that are not ``to_fit`` may be of one class or none. ``voted`` is the table
+    with several labels per row; then embeddings may be missing.
     ``audit`` is a file of rows that were drawn at random and verified.
     """
-    if embedded is None:
-        table = read_table(table_path, sep=sep, encoding=encoding)
-    else:
-        table = embedded.table
-    if not table.num_rows:
-        raise ValueError(f"{table_path}: the table has no rows")
+    table = _table(table_path, embedded, voted, sep, encoding)
+    votes = None if voted is None else voted[1]
     labels = read_labels(table, table_path, label_column, lists=not classes)
     if classes:
         check_label_kind(labels, f"{table_path}: column {label_column!r}")
@@ -167,16 +172,15 @@ def read_inputs(
         )
     about = {"label_column": label_column, "ids": ids, "labels": labels}
     seen = _read_audit(audit, decided, table, table_path, about)
-    fixed = None
-    if locked_column is not None:
-        known = [decided.labels.get(i, label) for i, label in enumerate(labels)]
-        fixed = read_locks(table, table_path, locked_column, known)
-    if decided.labels:
-        fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
-        fixed[list(decided.labels)] = True
-    _check_source(pred_probs, bool(embeddings or embeddings_column or embedded))
+    fixed = _locks(table, table_path, locked_column, labels, decided)
+    nothing = not (pred_probs or embeddings or embeddings_column or embedded)
+    if not (nothing and votes is not None):
+        _check_source(pred_probs, bool(embeddings or embeddings_column or embedded))
+    files = {"table": table_path} if embedded is None else dict(embedded.files)
     if embedded is not None:
-        X, notes, files = embedded.embeddings, embedded.notes, dict(embedded.files)  # noqa: N806
+        X, notes = embedded.embeddings, embedded.notes  # noqa: N806
+    elif nothing:
+        X, notes = np.zeros((table.num_rows, 0), np.float32), [NO_FEATURES]  # noqa: N806
     else:
         X, notes = load_embeddings(  # noqa: N806
             table,
@@ -185,9 +189,9 @@ def read_inputs(
             column=embeddings_column,
             id_column=id_column,
         )
-        files = {"table": table_path}
     kinds = {"embeddings": embeddings, "pred_probs": pred_probs, "locked": locked}
     kinds["audit"] = audit
+    kinds["annotations"] = None if votes is None else votes.file
     files |= {kind: path for kind, path in kinds.items() if path is not None}
     P = None  # noqa: N806
     if pred_probs is not None:
@@ -211,12 +215,49 @@ def read_inputs(
         recipe=None if embedded is None else embedded.recipe,
         pred_probs=P,
         audit=seen,
+        votes=votes,
     )
     if classes and to_fit:
         folder = embedded is not None and embedded.recipe is None
         column = "" if folder else f": column {label_column!r}"
         check_classes(list(inputs.original.values()), f"{table_path}{column}")
     return inputs
+
+
+def _table(
+    path: Path,
+    embedded: Embedded | None,
+    voted: tuple[Table, TableVotes] | None,
+    sep: str | None,
+    encoding: str | None,
+) -> Table:
+    """Give the table, which may have been read before."""
+    if embedded is not None:
+        return embedded.table
+    if voted is not None:
+        return voted[0]
+    table = read_table(path, sep=sep, encoding=encoding)
+    if not table.num_rows:
+        raise ValueError(f"{path}: the table has no rows")
+    return table
+
+
+def _locks(
+    table: Table,
+    path: Path,
+    column: str | None,
+    labels: Sequence[Any],
+    decided: Decisions,
+) -> NDArray[np.bool_] | None:
+    """Tell which rows are locked, by a column or by a decision; None if none can be."""
+    fixed = None
+    if column is not None:
+        known = [decided.labels.get(i, label) for i, label in enumerate(labels)]
+        fixed = read_locks(table, path, column, known)
+    if decided.labels:
+        fixed = np.zeros(table.num_rows, dtype=bool) if fixed is None else fixed
+        fixed[list(decided.labels)] = True
+    return fixed
 
 
 def check_label_kind(labels: Sequence[Any], where: str) -> None:
@@ -270,7 +311,13 @@ def fit_inputs(
         more["verified_weight"] = inputs.verified_weight
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
-        if inputs.pred_probs is None:
+        if inputs.votes is not None:
+            more["annotations"] = vote_targets(
+                inputs.votes, inputs.known, inputs.targets
+            )
+        if inputs.pred_probs is None and not inputs.embeddings.shape[1]:
+            corrector.fit(y=inputs.targets, **more)
+        elif inputs.pred_probs is None:
             corrector.fit(inputs.embeddings, inputs.targets, **more)
         else:
             corrector.fit(y=inputs.targets, pred_probs=inputs.pred_probs, **more)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data.annotators import ANNOTATORS, annotators_table
 from stct.data.arrays import write_arrays
 from stct.data.columns import encode_label, is_text_column
 from stct.data.inputs import Inputs
@@ -53,9 +54,13 @@ def write_results(
     names = [f"labels.{inputs.table.format}", "soft_labels.npz", "patch.csv", SUMMARY]
     write_table(folder / names[0], labels)
     for_later = for_later and inputs.pred_probs is None
+    for_later = for_later and inputs.embeddings.shape[1] > 0
     taught = for_later and (earlier is None or earlier["refit"])
     _write_soft_labels(folder / names[1], inputs, corrector, taught=taught)
     write_table(folder / names[2], patch)
+    if corrector.annotators_:
+        write_table(folder / ANNOTATORS, annotators_table(corrector.annotators_))
+        names.append(ANNOTATORS)
     if inputs.recipe is not None:
         write_arrays(folder / RECIPE, inputs.recipe)
         names.append(RECIPE)

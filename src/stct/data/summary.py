@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import stct
+from stct.data.annotators import summarise_annotators
 from stct.data.columns import is_missing, label_key
 from stct.data.digests import describe_input
 from stct.data.inputs import Inputs
@@ -48,6 +49,7 @@ def summarise(
             "before": [before[label_key(c)] for c in classes],
             "after": [after[label_key(c)] for c in classes],
         },
+        "annotators": summarise_annotators(corrector.annotators_),
         "learnable": [bool(v) for v in corrector.learnable_],
         "transition_matrix": [
             [_number(v) for v in row] for row in corrector.transition_matrix_

@@ -34,6 +34,7 @@ def embed_columns(
     encoder: TextEncoder | None = None,
     text_column: str | None = None,
     feature_columns: str | None = None,
+    table: Table | None = None,
     label_column: str = "label",
     id_column: str | None = None,
     locked_column: str | None = None,
@@ -56,13 +57,16 @@ def embed_columns(
     feature_columns : str, optional
         Names with commas between them, or ``all``. Without either the columns are
         chosen, and a note says which.
+    table : Table, optional
+        What is in the file, if it was read before.
     sep, encoding : str, optional
         As in `read_table`.
     skip_bad : bool
         Leave out rows without text, and list them.
     """
     with progress(f"Reading {path}", quiet=quiet):
-        table = read_table(path, sep=sep, encoding=encoding)
+        if table is None:
+            table = read_table(path, sep=sep, encoding=encoding)
         if not table.num_rows:
             raise ValueError(f"{path}: the table has no rows")
         labels = read_labels(table, path, label_column)

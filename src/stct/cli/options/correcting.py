@@ -193,6 +193,25 @@ RayAddress = Annotated[
         help="Of a running Ray cluster, with --engine ray: auto, or host:port.",
     ),
 ]
+AnnotationsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--annotations",
+        metavar="FILE",
+        help="Several labels per row: a table of votes with the columns id, annotator "
+        "and label. TABLE needs no label column then; one that it has is the label "
+        "that rows have now, and not counted as a vote. Embeddings may be left out.",
+    ),
+]
+LabelColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--label-columns",
+        metavar="NAMES",
+        help="The same from columns of TABLE, one for each annotator, with commas "
+        "between their names; empty cells are no vote.",
+    ),
+]
 MultiLabel = Annotated[
     str | None,
     typer.Option(
