@@ -142,7 +142,10 @@ def from_table(annotations: Any, num_rows: int, index: Any = None) -> Annotation
     rows = _find_ids(where, index, num_rows) if by_id else _check_rows(where, num_rows)
     if pd.isna(who).any():
         raise ValueError("annotations: there are labels without an annotator")
-    codes, names = pd.factorize(who, sort=False)
+    try:
+        codes, names = pd.factorize(who, sort=True)
+    except TypeError:  # of several types
+        codes, names = pd.factorize(who)
     known = encoded.codes >= 0
     return collect(
         rows[known],

@@ -75,8 +75,8 @@ def fit_several(
     unseen = np.flatnonzero((votes.counts_of_rows == 0) & (certain < 0))
     if X is None and P is None and len(unseen):
         raise ValueError(
-            f"{len(unseen)} rows have no label by any annotator (row {few(unseen)}), "
-            "and there are no embeddings to predict one from"
+            f"no annotator has labelled row {few(unseen)}, and there are no embeddings "
+            "to predict the label from"
         )
     result = correct_several_labels(
         votes,
@@ -96,7 +96,7 @@ def fit_several(
         result = result._replace(model=None)
     result = result._replace(transition=given_transition(Q, encoded))
     found = annotations.describe(Q)
-    notes = describe(annotations, found)
+    notes = describe(annotations, found, majority=y is None)
     return Several(result, encoded, fixed, accuracy, found, notes)
 
 
@@ -111,13 +111,15 @@ def given_transition(Q: Any, encoded: EncodedLabels) -> Floats:
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def describe(annotations: Annotations, found: list[Annotator]) -> list[str]:
+def describe(
+    annotations: Annotations, found: list[Annotator], *, majority: bool
+) -> list[str]:
     """Say who labelled, and who labels at random."""
     total = sum(one.labels for one in found)
     n = annotations.votes.num_rows
+    rule = "; the given label of a row is that of most of them" if majority else ""
     notes = [
-        f"{len(found)} annotators gave {total} labels, {total / n:.1f} per row; the "
-        "given label of a row is that of most of them"
+        f"{len(found)} annotators gave {total:,} labels, {total / n:.1f} per row{rule}"
     ]
     random = [one.name for one in found if one.at_random and one.labels >= 10]
     if random:

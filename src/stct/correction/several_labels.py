@@ -30,6 +30,11 @@ from stct.numeric.probabilities import one_hot, softmax
 from stct.numeric.top_classes import MANY, TOP, TopClasses, keep_top
 from stct.numeric.types import Floats, Ints
 
+WORTH_A_NOTE = 0.9
+SHARED = (
+    "annotators disagree more where the features are ambiguous: some of their errors "
+    "are shared, and confidence allows for it"
+)
 NO_FEATURES = (
     "the features explain the labels no better than chance: the result is that of the "
     "annotators alone"
@@ -217,7 +222,8 @@ def as_correction(problem: VotedRows, fit: Fit) -> Correction:
     L = np.asarray(Local().take(tiles, index), dtype=np.float64)
     some, P = votes.some(index), softmax(L)
     mixture = HardRowsPrior(s.hard_centre, s.hard_variance).fit(L, some, fit.annotators)
-    factor = np.float32(share_of_log_odds(rise_of_disagreement(P, some), s))
+    rise = rise_of_disagreement(P, some)
+    factor = np.float32(share_of_log_odds(rise, s))
     easy, hard = (problem.evidence(t) for t in mixture.tables(fit.annotators, votes))
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
 
@@ -232,7 +238,10 @@ def as_correction(problem: VotedRows, fit: Fit) -> Correction:
     if C > MANY:
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
     confusion = 1.0 - float(P.max(axis=1).mean())
-    learnable = np.ones(C, dtype=bool)
+    learnable = np.ones(C, dtype=bool)  # Theorem 1 is about one label per row
+    notes = fit.notes
+    if rise is not None and factor < WORTH_A_NOTE:
+        notes = (*notes, SHARED)
     return Correction(
         Q,
         fit.annotators.pooled,
@@ -240,6 +249,6 @@ def as_correction(problem: VotedRows, fit: Fit) -> Correction:
         fit.model,
         fit.num_rounds,
         "max_rounds",
-        fit.notes,
+        notes,
         confusion,
     )

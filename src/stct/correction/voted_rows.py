@@ -80,9 +80,8 @@ class VotedRows(NamedTuple):
         prior = AnnotatorPrior(
             s.errors, s.errors_rows, s.one_label_votes, s.one_label_rows
         )
-        spread = 1.0 if before is None else before.spread
         N = self.votes.count_clean(Q)
-        return fit_annotators(self.votes, N, shares, prior, spread), shares
+        return fit_annotators(self.votes, N, shares, prior, before), shares
 
     def most_probable(self, Q: RowValues) -> Ints:
         """Most probable class of all rows, (n,)."""

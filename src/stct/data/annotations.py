@@ -21,6 +21,7 @@ class TableVotes(NamedTuple):
     labels: list[Any]
     file: Path | None  # where they were read, if not in the table itself
     columns: tuple[str, ...] = ()  # of the table, one for each annotator
+    made: bool = False  # the table had no label column, and got one
 
 
 def read_votes(
@@ -71,7 +72,9 @@ def read_votes(
         return table, votes
     if label_column != LABEL:
         require_column(table, path, label_column, "--label-column")
-    return _with_majority(table, votes, where, label_column), votes
+    ids = read_ids(table, path, id_column)[1]
+    table = _with_majority(table, votes, where, label_column, ids)
+    return table, votes._replace(made=True)
 
 
 def _from_file(
@@ -144,13 +147,14 @@ def _check_known(
 
 
 def _with_majority(
-    table: Table, votes: TableVotes, where: Any, label_column: str
+    table: Table, votes: TableVotes, where: Any, label_column: str, ids: list[Any]
 ) -> Table:
     """Give the table with the most common label of each row as a column."""
     targets = as_targets(votes.labels)
     original = dict(zip(targets, votes.labels, strict=True))
     try:
-        found = from_table((votes.rows, votes.annotators, targets), table.num_rows)
+        said = (votes.rows, votes.annotators, targets)
+        found = from_table(said, table.num_rows, ids)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
     values = [None if v is None else original[v] for v in found.given.values.tolist()]

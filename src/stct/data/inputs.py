@@ -224,6 +224,13 @@ def read_inputs(
     return inputs
 
 
+def _made_notes(votes: TableVotes | None, path: Path, column: str) -> list[str]:
+    """Say that the given labels were made of votes."""
+    if votes is None or not votes.made:
+        return []
+    return [f"{path} has no column {column!r}: given is the most common label of a row"]
+
+
 def _table(
     path: Path,
     embedded: Embedded | None,

@@ -61,6 +61,7 @@ def summarise(
         "termination_condition": corrector.termination_condition_,
         "command": inputs.command,
         "label_column": inputs.label_column,
+        "label_column_made": inputs.votes is not None and inputs.votes.made,
         "id_column": inputs.id_column,
         "inputs": {kind: describe_input(path) for kind, path in inputs.files.items()},
         "images": inputs.images,

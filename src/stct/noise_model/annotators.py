@@ -10,6 +10,7 @@ a annotators, q pairs (see `stct.noise_model.votes`), C classes; N expected vote
 pair and clean class (q, C); n votes by annotator and clean class (a, C).
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +23,8 @@ from stct.numeric.types import Floats, Ints
 
 LEAST = 1e-9  # probability of any vote
 NEWTON_STEPS = 25
-CONCENTRATIONS = np.geomspace(2.0, 512.0, 17)  # rows; that T_a's prior may be worth
+# Rows that the prior of T_a may be worth.
+CONCENTRATIONS = tuple(2.0**k for k in np.arange(1.0, 9.5, 0.5).tolist())
 
 
 class AnnotatorPrior(NamedTuple):
@@ -63,7 +65,7 @@ def fit_annotators(
     N: Floats,
     shares: Floats,
     prior: AnnotatorPrior,
-    spread: float = 1.0,
+    before: AnnotatorModel | None = None,
 ) -> AnnotatorModel:
     """Estimate all matrices from expected votes by pair and clean class (q, C).
 
@@ -71,9 +73,10 @@ def fit_annotators(
     ----------
     shares : ndarray of shape (C,)
         Of the clean classes.
-    spread : float
-        Of the tilts, where its estimation begins: an earlier value.
+    before : AnnotatorModel, optional
+        An earlier estimate, where this one begins.
     """
+    spread, k = (1.0, 32.0) if before is None else (before.spread, before.concentration)
     who, label = votes.pair_annotator, votes.pair_label
     single = single_label(votes, prior.one_label_votes)[who]  # (q,)
     counted = np.where(single[:, None], 0.0, N)
@@ -83,7 +86,7 @@ def fit_annotators(
     hits = np.bincount(who, counted[at, label], votes.num_annotators).astype(float)
     tilt, spread = fit_tilts(M, n, hits, spread)
     expected = tilted_entries(M, tilt, votes)  # M_a by pair
-    k = concentration(counted[~single], expected[~single], n)
+    k = concentration(counted[~single], expected[~single], n, k)
     table = (counted + k * expected) / (n[who] + k)
     own = np.zeros_like(n)
     np.add.at(own, (who, label), counted[at, label])
@@ -159,8 +162,10 @@ def tilted_entries(M: Floats, tilt: Floats, votes: Votes) -> Floats:
     return np.asarray(entries)
 
 
-def concentration(N: Floats, expected: Floats, n: Floats) -> float:
+def concentration(N: Floats, expected: Floats, n: Floats, start: float) -> float:
     """Give the most likely worth of the prior mean in rows (Dirichlet-multinomial).
+
+    One of ``CONCENTRATIONS``, found by climbing from ``start``, one of them, too.
 
     Parameters
     ----------
@@ -168,14 +173,22 @@ def concentration(N: Floats, expected: Floats, n: Floats) -> float:
     n : ndarray of shape (a, C)
         Votes by annotator and clean class.
     """
-    some = n[n > 0.0]
+    some, values = n[n > 0.0], [float(k) for k in CONCENTRATIONS]
 
-    def log_likelihood(k: float) -> float:
+    @cache
+    def log_likelihood(place: int) -> float:
+        if not 0 <= place < len(values):
+            return -np.inf
+        k = values[place]
         alpha = k * expected
         value = (gammaln(alpha + N) - gammaln(alpha)).sum()
         return float(value - (gammaln(k + some) - gammaln(k)).sum())
 
-    return float(max(CONCENTRATIONS, key=log_likelihood))
+    place = values.index(start)
+    for step in (1, -1):
+        while log_likelihood(place + step) > log_likelihood(place):
+            place += step
+    return values[place]
 
 
 def shared_votes(N: Floats, likely: Floats, shares: Floats, rows: float) -> Floats:

@@ -25,6 +25,8 @@ def list_commands(corrected: Corrected) -> list[list[str]]:
             f"stct apply patch.csv {table}{_columns(summary)} -o {out}",
         ]
     ]
+    if summary.get("label_column_made"):
+        lines = []  # the table has no column that the patch could change
     again = _again(corrected, "--locked decisions.csv")
     if again is not None:
         lines.append(["Correct again, your decisions locked", again])
@@ -65,12 +67,12 @@ def _again(corrected: Corrected, more: str) -> str | None:
 
 
 def _source(summary: dict[str, Any]) -> str:
-    source = " ..."
-    for kind in ("embeddings", "pred_probs"):
+    source = ""
+    for kind in ("embeddings", "pred_probs", "annotations"):
         if kind in summary["inputs"]:
             file = shlex.quote(summary["inputs"][kind]["file"])
-            source = f" --{kind.replace('_', '-')} {file}"
-    return source
+            source += f" --{kind.replace('_', '-')} {file}"
+    return source or " ..."
 
 
 def _columns(summary: dict[str, Any]) -> str:

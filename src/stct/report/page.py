@@ -20,6 +20,7 @@ _SCRIPTS = (
     "decisions.js",
     "overview.js",
     "charts.js",
+    "annotators.js",
     "map.js",
     "curves.js",
     "review.js",

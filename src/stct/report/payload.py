@@ -60,6 +60,7 @@ def make_payload(
         "pairs": confusions.list_pairs(corrected, rivals, decides, dial, pairs),
         "transition": confusions.transition(summary, pairs),
         "by_class": counts.by_class(corrected, rivals, decides, dial),
+        "annotators": _annotators(summary),
         "map": _map(review, rows, map_kind),
         "curves": review.about.get("metrics") or [],
         "page": _rows(corrected, rivals, decides, dial, rows),
@@ -77,6 +78,19 @@ def _accuracy_note(summary: dict[str, Any]) -> str:
         text = describe_audit(audit)
         return f"{text[0].upper()}{text[1:]}."
     return f"Not counted: {UNSEEN}."
+
+
+def _annotators(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give what was estimated of annotators, with labels as they are shown."""
+    found = []
+    for one in summary.get("annotators") or []:
+        errors = [
+            {kind: words.show_label(error[kind]) for kind in ("clean", "given")}
+            | {"labels": error["labels"]}
+            for error in one["errors"]
+        ]
+        found.append({**one, "errors": errors})
+    return found
 
 
 def fingerprint(corrected: Corrected) -> str:

@@ -33,7 +33,7 @@ document.addEventListener("keydown", (event) => {
 
 startTheme();
 drawOverview();
-byId("figures").append(...[dialFigure(), ...classFigures(), mapFigure(), ...curveFigures()].filter(Boolean));
+byId("figures").append(...[dialFigure(), ...classFigures(), annotatorFigure(), mapFigure(), ...curveFigures()].filter(Boolean));
 drawReview();
 drawAudit();
 drawTake();
