@@ -177,6 +177,24 @@ def test_locked_rows_are_certain_and_teach_annotators(fitted):
     assert max(errors) < 0.04
 
 
+def test_verified_rows_are_right_and_say_how_many_others_are(fitted):
+    X, Y, truth, m = fitted
+    rows = np.random.default_rng(0).choice(len(X), 150, replace=False)
+    verified = np.full(len(X), None, dtype=object)
+    verified[rows] = truth[rows].astype(float)
+    audited = LabelCorrector().fit(X, with_gaps(Y), verified=verified)
+    np.testing.assert_array_equal(audited.labels_[rows], truth[rows])
+    assert (audited.confidence_[rows] == 1.0).all()
+    others = np.setdiff1d(np.arange(len(X)), rows)
+    right = [(one.labels_ == truth)[others].mean() for one in (m, audited)]
+    assert right[1] > right[0] - 0.01
+    low, high = audited.estimated_accuracy_.after_interval
+    assert low <= (audited.labels_ == truth).mean() <= high
+    assert audited.audit_.num_rows == 150
+    with pytest.raises(ValueError, match="verified labels that no row of y has: 9"):
+        LabelCorrector().fit(X, with_gaps(Y), verified=np.full(len(X), 9.0))
+
+
 def test_probabilities_of_ones_own_model_instead_of_features(fitted):
     X, Y, truth, m = fitted
     P = m.predict_proba(X)

@@ -265,11 +265,18 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
             one_label_only = {
                 "transition_matrix": transition_matrix is not None,
                 "features_fitted_to_labels": features_fitted_to_labels,
-                "verified": verified is not None,
             }
             self._refuse_with_several(one_label_only)
             return self._fit_several(
-                several, y, X, pred_probs, locked, engine, progress or _silent
+                several,
+                X,
+                progress or _silent,
+                y=y,
+                pred_probs=pred_probs,
+                locked=locked,
+                verified=verified,
+                verified_weight=verified_weight,
+                engine=engine,
             )
         if (X is None) == (pred_probs is None):
             raise ValueError("pass embeddings X or pred_probs, one of the two")
@@ -315,43 +322,35 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         return self
 
     def _fit_several(
-        self,
-        annotations: Annotations,
-        y: ArrayLike | None,
-        X: Any,
-        pred_probs: Any,
-        locked: ArrayLike | None,
-        engine: Engine,
-        progress: Progress,
+        self, annotations: Annotations, X: Any, progress: Progress, **keywords: Any
     ) -> Self:
         """Fit to several labels per row; X may be None."""
-        constant = 0
+        constant, index = 0, row_index(keywords["y"], X)
         if X is not None:
             X = validate_rows(self, X, reset=True)
-            constant = look_at_rows(X, engine)
+            constant = look_at_rows(X, keywords["engine"])
         with single_blas_thread():
             found = fit_several(
                 annotations,
-                y,
                 X=X,
-                pred_probs=pred_probs,
-                locked=locked,
                 settings=self._settings(),
-                engine=engine,
                 progress=progress,
+                **keywords,
             )
         columns = 0 if X is None else X.shape[1]
         self.notes_ = describe_input(found.encoded, found.locked, columns, constant)
         self.notes_ += found.notes
+        self.notes_ += describe_reduction(self)
         self._decide(
             found.result,
             found.encoded,
-            found.encoded.codes,
+            found.codes,
             found.locked,
-            None,
+            found.verified,
             found.accuracy,
         )
         self.annotators_ = found.annotators
+        self._index = index
         progress(1.0)
         return self
 

@@ -6,7 +6,7 @@ Legend: n rows, C classes.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from stct.annotations import (
     Annotations,
@@ -14,20 +14,29 @@ from stct.annotations import (
     as_encoded,
     restrict,
 )
+from stct.audit import check_verified, with_verified
 from stct.checks import check_classes, check_locked
 from stct.correction.annotator_estimates import (
     Annotator,
     dense_rows,
     majority_and_accuracy,
 )
+from stct.correction.audit import (
+    AuditCalibration,
+    AuditedPosterior,
+    Verified,
+    audit_posterior,
+)
 from stct.correction.result import Correction, Progress
-from stct.correction.settings import Settings
+from stct.correction.settings import AuditSettings, Settings
 from stct.correction.several_labels import correct_several_labels
 from stct.labels import EncodedLabels, encode, few
 from stct.noise_model.transition import count_given
 from stct.numeric.engine import Engine
+from stct.numeric.probabilities import one_hot
 from stct.numeric.tiles import TILE
-from stct.numeric.types import Floats
+from stct.numeric.top_classes import TopClasses
+from stct.numeric.types import Floats, Ints
 
 NAMED = 5  # annotators in a note
 
@@ -37,7 +46,9 @@ class Several(NamedTuple):
 
     result: Correction
     encoded: EncodedLabels  # the given label of each row
-    locked: Any  # (n,) of bool
+    codes: Ints  # (n,) the same, with the labels of verified rows in place
+    locked: NDArray[np.bool_]  # (n,) verified rows included
+    verified: Verified | None
     accuracy: float | None  # estimated share of right labels of the majority
     annotators: list[Annotator]
     notes: list[str]
@@ -50,11 +61,17 @@ def fit_several(
     X: Any,
     pred_probs: Any,
     locked: ArrayLike | None,
+    verified: ArrayLike | None,
+    verified_weight: ArrayLike | None,
     settings: Settings,
     engine: Engine,
     progress: Progress,
 ) -> Several:
-    """Correct; the given label of a row is that of ``y``, or of the majority."""
+    """Correct; the given label of a row is that of ``y``, or of the majority.
+
+    Verified rows do not teach: what the others give them is compared with what a
+    person found, and calibrates the posterior of all rows.
+    """
     P = None
     if pred_probs is not None:
         annotations, P = align_probabilities(pred_probs, annotations)
@@ -69,6 +86,7 @@ def fit_several(
         check_classes(encoded.classes, "y")
         annotations = restrict(annotations, encoded.classes)
         codes = encoded.codes
+    check_verified(verified, verified_weight, encoded or annotations.given)
     votes = annotations.votes
     fixed = check_locked(locked, codes if encoded is not None else votes.majority())
     certain = np.where(fixed, codes if encoded is not None else votes.majority(), -1)
@@ -94,10 +112,35 @@ def fit_several(
         encoded = as_encoded(given, annotations.classes)
     if X is None:
         result = result._replace(model=None)
-    result = result._replace(transition=given_transition(Q, encoded))
-    found = annotations.describe(Q)
+    seen = check_verified(verified, verified_weight, encoded)
+    codes = encoded.codes
+    if seen is not None:
+        codes, fixed = with_verified(codes, fixed, seen)
+        result = audited(result, encoded.codes, seen, settings.audit)
+    result = result._replace(transition=given_transition(result.posterior, encoded))
+    found = annotations.describe(result.posterior)
     notes = describe(annotations, found, majority=y is None)
-    return Several(result, encoded, fixed, accuracy, found, notes)
+    return Several(result, encoded, codes, fixed, seen, accuracy, found, notes)
+
+
+def audited(
+    result: Correction, given: Ints, verified: Verified, settings: AuditSettings
+) -> Correction:
+    """Calibrate the posterior on verified rows, which are certain from then on.
+
+    Of many classes only the most probable ones were kept: these stay as they are.
+    """
+    Q, rows = result.posterior, verified.rows
+    if isinstance(Q, TopClasses):
+        few_rows = TopClasses(Q.probabilities[rows], Q.classes[rows], Q.num_classes)
+        audit = AuditedPosterior(few_rows.dense(), AuditCalibration())
+        return result._replace(audit=audit)
+    audit = audit_posterior(Q[rows], verified, settings)
+    for start in range(0, len(Q), TILE):
+        tile = slice(start, start + TILE)
+        Q[tile] = audit.calibration.apply(Q[tile], given[tile])
+    Q[rows] = one_hot(verified.clean, Q.shape[1])
+    return result._replace(audit=audit)
 
 
 def given_transition(Q: Any, encoded: EncodedLabels) -> Floats:

@@ -9,12 +9,13 @@ function annotatorFigure() {
     : "Nobody labels at random.";
   return figure(
     { id: "annotators", wide: true, title: "Annotator by annotator", text: `How many labels each annotator gave, the estimated share of right ones with its interval (the short line is chance), the agreement with the other labels of the same rows, and the most common errors. ${words}` },
-    longTable(["annotator", "labels", "right", "agree", "most common errors"], items, (one) => h("tr", {},
+    longTable(["annotator", "labels", "right", "", "agree", "most common errors"], items, (one) => h("tr", {},
       h("th", { scope: "row" }, h("bdi", {}, one.annotator), one.at_random ? h("span", { class: "flag" }, "at random?") : null),
       h("td", {}, whole(one.labels)),
-      h("td", {}, annotatorPicture(one), h("span", { class: "number two" }, h("b", {}, percent(one.accuracy, 0)), h("br"), `${percent(one.interval[0], 0)} to ${percent(one.interval[1], 0)}`)),
+      h("td", {}, h("b", {}, percent(one.accuracy, 0)), h("span", { class: "note" }, ` ${percent(one.interval[0], 0)} to ${percent(one.interval[1], 0)}`)),
+      h("td", {}, annotatorPicture(one)),
       h("td", {}, one.agreement === null ? "" : percent(one.agreement, 0)),
-      h("td", {}, one.errors.map((error) => h("div", {}, h("bdi", {}, error.clean), h("span", { class: "to" }, " as "), h("bdi", {}, error.given), h("span", { class: "note" }, ` ${whole(Math.round(error.labels))}`))))), "classes annotators"),
+      h("td", {}, one.errors.slice(0, 2).map((error) => h("div", {}, h("bdi", {}, error.clean), h("span", { class: "note" }, " as "), h("bdi", {}, error.given), h("span", { class: "note" }, ` ${whole(Math.round(error.labels))}`))))), "annotators"),
   );
 }
 
