@@ -6,7 +6,8 @@ four clusters), ``moons``, ``shells``. From the folder DATA: ``labelme``, ``sent
 ``youtube``, ``banking77`` (``battery/*.npz``), ``cifar`` (``cifar10_embeddings.npz``,
 with all columns, or the leading ones as ``cifar10c``, or some rows as ``cifar2000n``,
 or with imbalance as ``cifarimb``), ``pixels`` (principal components of raw images, from
-``cifar-10-batches-py``). Noise: see `inject`; real noise is ``majority`` and ``one``
+``cifar-10-batches-py``); ``catdog`` after ``cifar`` or ``pixels``: cats and dogs only,
+of which the latter tell next to nothing. Noise: see `inject`; real noise is ``majority`` and ``one``
 (crowd votes) and the names of the CIFAR-10N label sets.
 """
 
@@ -25,6 +26,7 @@ Array = NDArray
 HUMAN = ("aggregate", "random1", "random2", "random3", "worst")
 VOTED = ("labelme", "sentiment", "youtube")
 TABLES = ("iris", "wine", "cancer", "diabetes")
+CATDOG = (3, 5)  # their numbers in CIFAR-10
 
 
 class Cell(NamedTuple):
@@ -50,6 +52,7 @@ REAL = [
     *names("cifar6c", "aggregate", "random1", "worst"),
     *names("cifar2000n", "random1", "worst"),
     *names("cifarimb", "worst"),
+    *names("cifarcatdog", "random1", "worst"),
 ]
 INJECTED = [
     *names("cifar", "clean", "sym20", "sym50", "sym80", "sym90", "asym20", "asym40"),
@@ -75,13 +78,15 @@ INJECTED = [
     *names("moons", "sym20"),
     *names("shells", "sym20"),
     *names("pixels", "clean", "sym20", "sym50", "asym40", "random1", "worst"),
+    *names("cifarcatdog", "clean", "sym20", "sym60", "idn30"),
+    *names("pixelscatdog", "clean", "sym20", "sym40", "random1", "worst"),
 ]
 
 
 def seeds_of(cell: str, count: int) -> range:
     """Nothing is drawn in some cells: they need one seed only."""
     features, kind = cell.split(":")
-    rows_drawn = re.search(r"n$|imb", features)
+    rows_drawn = re.search(r"\dn$|imb", features)
     fixed = kind in HUMAN or (kind == "clean" and features in (*TABLES, "digits"))
     return range(1 if fixed and not rows_drawn else count)
 
@@ -91,12 +96,17 @@ def make(cell: str, data: Path | None, seed: int) -> Cell | None:
     features, kind = cell.split(":")
     rng = np.random.default_rng([seed, zlib.crc32(features.encode()), 7])
     try:
-        X, truth, voted = load(features, data, seed, rng)
+        if features.endswith("catdog"):
+            whole = load(features.removesuffix("catdog"), data, seed, rng)
+            X, truth, voted = of_classes(CATDOG, *whole)
+        else:
+            X, truth, voted = load(features, data, seed, rng)
     except (FileNotFoundError, TypeError):
         return None
     C = int(truth.max()) + 1
     if kind in voted:
         given = voted[kind]
+        X, truth, given = X[given >= 0], truth[given >= 0], given[given >= 0]
     elif kind.startswith("like"):
         T = np.zeros((C, C))
         np.add.at(T, (truth, voted[kind.removeprefix("like")]), 1.0)
@@ -129,6 +139,16 @@ def load(
         human = {k: v[: len(truth)] for k, v in cifar(data)[2].items()}
         return X, truth, human
     return some_of_cifar(features, data, rng)
+
+
+def of_classes(
+    classes: tuple[int, ...], X: Array, truth: Array, real: dict[str, Array]
+) -> tuple[Array, Array, dict[str, Array]]:
+    """Rows of some classes, numbered anew; a label of another class is none, -1."""
+    code = np.full(int(truth.max()) + 1, -1)
+    code[list(classes)] = np.arange(len(classes))
+    rows = code[truth] >= 0
+    return X[rows], code[truth[rows]], {k: code[v[rows]] for k, v in real.items()}
 
 
 def majority(votes: Array, rng: np.random.Generator) -> Array:
