@@ -333,7 +333,7 @@ def test_classes_of_one_row_and_more_classes_than_can_be_learnt():
     y[:5] = ["p", "q", "r", "s", "t"]
     m = LabelCorrector().fit(X, y)
     assert any("fewer than 10 rows" in note for note in m.notes_)
-    with pytest.raises(ValueError, match="ids or free text"):
+    with pytest.raises(ValueError, match="ids or amounts"):
         LabelCorrector().fit(X, np.arange(len(X)))  # every row its own class
 
 

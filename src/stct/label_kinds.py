@@ -58,9 +58,10 @@ def check_kind(classes: Sequence[Any] | NDArray[Any], num_labels: int) -> str | 
     if crowded and len(names) > MANY:
         raise ValueError(
             f"{len(names)} distinct labels in {num_labels} rows, such as "
-            f"{few(names, 3)}: these look like ids or free text, not classes, of which "
-            "each needs several rows. Name the column with the classes"
-            + ("" if numbers is None else f". {_NUMERIC}")
+            f"{few([_cut(name) for name in names[:3]])}, ...: these look like "
+            + ("ids or free text" if numbers is None else "ids or amounts")
+            + ", not classes, of which each needs several rows. Name the column with "
+            "the classes" + ("" if numbers is None else f". {_NUMERIC}")
         )
     if numbers is None:
         return None
@@ -173,6 +174,11 @@ def _several(names: Sequence[Any], separator: str) -> str:
     if separator == ",":
         return f"{found}; here each combination is taken for a class"
     raise ValueError(f"{found}; if each combination is a class, write it otherwise")
+
+
+def _cut(name: Any, most: int = 30) -> str:
+    text = " ".join(str(name).split())
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _amounts(numbers: NDArray[np.float64]) -> bool:

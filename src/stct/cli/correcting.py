@@ -118,6 +118,7 @@ def correct(
         audit=audit is not None,
         since=since is not None,
         min_odds=numeric and min_odds != 1.0,
+        **{"from": earlier is not None, "refit": refit},
     )
     check_folder(output, overwrite=overwrite)
     previous = None if since is None else read_previous(since)
@@ -190,6 +191,7 @@ def correct(
             skip_bad=skip_bad,
             cache_dir=cache_dir,
             use_cache=not no_cache,
+            classes=classes,
             quiet=silent,
         )
     with progress(f"Reading {table}", quiet=silent):

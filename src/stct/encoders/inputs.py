@@ -5,6 +5,7 @@ from pathlib import Path
 from stct.console import progress
 from stct.data.embedded import Embedded, embedded_images
 from stct.data.images import read_images
+from stct.data.inputs import check_label_kind
 from stct.encoders.cache import default_cache
 from stct.encoders.embedding import Encoder, embed
 
@@ -20,9 +21,13 @@ def embed_source(
     cache_dir: Path | None = None,
     use_cache: bool = True,
     labels_required: bool = True,
+    classes: bool = True,
     quiet: bool = False,
 ) -> Embedded:
-    """Read images as `read_images` does and embed them as `embed` does."""
+    """Read images as `read_images` does and embed them as `embed` does.
+
+    Labels that are no classes are refused before that takes time.
+    """
     with progress("Reading", quiet=quiet) as report:
         images = read_images(
             source,
@@ -34,6 +39,8 @@ def embed_source(
             labels_required=labels_required,
             progress=report,
         )
+    if classes and images.labels is not None:
+        check_label_kind(images.labels.tolist(), f"{source}: column {label_column!r}")
     with progress("Embedding", quiet=quiet) as report:
         vectors = embed(
             images.images,

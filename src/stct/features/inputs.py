@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from stct.console import progress
 from stct.data.columns import read_ids, read_labels
 from stct.data.embedded import Embedded
+from stct.data.inputs import check_label_kind
 from stct.data.tables import Table, read_table
 from stct.encoders.cache import default_cache
 from stct.encoders.text_network import TextEncoder
@@ -44,6 +45,7 @@ def embed_columns(
     skip_bad: bool = False,
     cache_dir: Path | None = None,
     use_cache: bool = True,
+    classes: bool = True,
     quiet: bool = False,
 ) -> Embedded:
     """Make embeddings of the columns of a table.
@@ -63,13 +65,17 @@ def embed_columns(
         As in `read_table`.
     skip_bad : bool
         Leave out rows without text, and list them.
+    classes : bool
+        Labels that are none are refused, before anything takes time.
     """
     with progress(f"Reading {path}", quiet=quiet):
         if table is None:
             table = read_table(path, sep=sep, encoding=encoding)
         if not table.num_rows:
             raise ValueError(f"{path}: the table has no rows")
-        labels = read_labels(table, path, label_column)
+        labels = read_labels(table, path, label_column, lists=not classes)
+        if classes:
+            check_label_kind(labels, f"{path}: column {label_column!r}")
         name, _ = read_ids(table, path, id_column)
         others = (label_column, name, locked_column)
         choice = _choose(table, path, labels, others, text_column, feature_columns)
