@@ -11,6 +11,7 @@ votes together tell who is good, and which labels are right.
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_digits
 
 from stct import LabelCorrector
@@ -25,7 +26,7 @@ for k, right in enumerate(quality):
     rows = np.flatnonzero(rng.random(n) < 1 / 3)
     guessed = rng.random(len(rows)) > right
     votes[rows, k] = np.where(guessed, rng.integers(0, 10, len(rows)), truth[rows])
-print(f"{np.mean(votes != None):.0%} of the cells have a label")  # noqa: E711
+print(f"{pd.notna(votes).mean():.0%} of the cells have a label")
 
 # %%
 # One fit for annotators and features.
@@ -56,7 +57,7 @@ print(f"right labels: {np.mean(voted == truth):.1%}")
 places = np.arange(len(quality))
 real = []
 for k in places:
-    cast = np.array([vote is not None for vote in votes[:, k]])
+    cast = pd.notna(votes[:, k])
     real.append(np.mean(votes[cast, k] == truth[cast]))
 estimated = [annotator.accuracy for annotator in corrector.annotators_]
 figure, axis = plt.subplots(figsize=(7, 3.4), layout="constrained")
