@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -264,8 +265,14 @@ def test_efficientnet_gives_the_features_of_its_package():
     encoder = load_encoder("efficientnet-lite0")
     with torch.no_grad():
         expected = theirs.extract_features(encoder.preprocess(images)).mean((2, 3))
-    got = embed(images, encoder)
+    got = embed(images, replace(encoder, half=False))
     np.testing.assert_allclose(got, expected.numpy(), rtol=1e-3, atol=1e-3)
+    half = embed(images, replace(encoder, half=True))
+    norms = np.linalg.norm(half, axis=1) * np.linalg.norm(got, axis=1)
+    assert ((half * got).sum(axis=1) / norms).min() > 0.98
+    names = {replace(encoder, half=h).identity for h in (False, True)}
+    assert len(names) == 2
+    assert all(name.startswith("efficientnet-lite0") for name in names)
 
 
 def test_efficientnet_looks_at_small_and_large_images():

@@ -28,7 +28,7 @@ class _Features(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         features: torch.Tensor = self.model.extract_features(x)  # type: ignore[operator]
-        return features.mean(dim=(2, 3))  # (b, 1280)
+        return features.float().mean(dim=(2, 3))  # (b, 1280)
 
 
 def load_efficientnet_lite0() -> nn.Module:

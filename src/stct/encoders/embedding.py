@@ -1,5 +1,6 @@
 """Load an encoder by name, and embed images with it block by block."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,7 @@ class Encoder:
     name: str
     network: "torch.nn.Module"  # normalised (b, 3, h, w) -> (b, d)
     preprocess: Preprocess
+    half: bool = False  # in bfloat16, where the processor computes with it
 
     @cached_property
     def digest(self) -> str:
@@ -46,7 +48,18 @@ class Encoder:
     @property
     def identity(self) -> str:
         """A folder name that no other encoder has."""
-        return identity_of(self.name, self.digest)
+        half = "-bfloat16" if self.half else ""
+        return identity_of(self.name, self.digest) + half
+
+    @cached_property
+    def prepared(self) -> "torch.nn.Module":
+        """The network as it is used: channels last, and in which precision."""
+        import torch
+
+        network = self.network
+        if self.half:
+            network = copy.deepcopy(network).to(torch.bfloat16)
+        return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
 
 
 def load_encoder(name: str) -> Encoder | TextEncoder:
@@ -63,7 +76,8 @@ def load_encoder(name: str) -> Encoder | TextEncoder:
         _need_torch("efficientnet")
         from stct.encoders.efficientnet import PREPROCESS, load_efficientnet_lite0
 
-        return Encoder(name, load_efficientnet_lite0().eval(), PREPROCESS)
+        network = load_efficientnet_lite0().eval()
+        return Encoder(name, network, PREPROCESS, half=_has_bfloat16())
     if name == MINILM:
         _need_torch("text")
         from stct.encoders.huggingface import load_hf_encoder
@@ -99,7 +113,7 @@ def embed(
     images: Images,
     encoder: Encoder | str,
     *,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     progress: Callable[[float], None] | None = None,
     cache_dir: Path | None = None,
 ) -> Floats:
@@ -111,8 +125,9 @@ def embed(
         An array or a `LazyImages`; c is 1 or 3.
     encoder : Encoder or str
         A name is loaded with `load_encoder`.
-    batch_size : int
-        Images that go through the network at a time.
+    batch_size : int, optional
+        Images that go through the network at a time; 64 on a GPU, else 16: buffers
+        of more are given back to the system and filled with zeros again.
     progress : callable, optional
         Is told the share that is done.
     cache_dir : path, optional
@@ -128,6 +143,8 @@ def embed(
     cache = (
         EmbeddingCache(cache_dir, encoder.identity) if cache_dir is not None else None
     )
+    device = _device()
+    batch_size = batch_size or (16 if device == "cpu" else 64)
     num = len(images)
     blocks = []
     for start in range(0, num, _BLOCK):
@@ -139,7 +156,8 @@ def embed(
             batches = []
             rows = np.array(list(new.values()))
             for i in range(0, len(rows), batch_size):
-                batches.append(_forward(encoder, block[rows[i : i + batch_size]]))
+                batch = block[rows[i : i + batch_size]]
+                batches.append(_forward(encoder, batch, device))
                 if progress is not None:
                     left = max(0, len(rows) - i - batch_size)
                     progress((start + len(block) - left) / num)
@@ -161,18 +179,38 @@ def images_only(encoder: Encoder | TextEncoder) -> Encoder:
     return encoder
 
 
-def _forward(encoder: Encoder, images: NDArray[np.uint8]) -> Floats:
+def _forward(encoder: Encoder, images: NDArray[np.uint8], device: str) -> Floats:
     """Embed one batch (b, h, w, c) -> (b, d)."""
     import torch
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    network = encoder.network.to(device)
+    network = encoder.prepared.to(device)
     with torch.inference_mode():
-        features = network(encoder.preprocess(images).to(device))
+        x = encoder.preprocess(images).to(
+            device,
+            torch.bfloat16 if encoder.half else torch.float32,
+            memory_format=torch.channels_last,
+        )
+        features = network(x)
     values: Floats = features.float().cpu().numpy()
     if not np.isfinite(values).all():
         raise ValueError(f"encoder {encoder.name} gave NaN or infinite features")
     return values
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _has_bfloat16() -> bool:
+    """Tell whether convolutions of bfloat16 are computed, and not imitated."""
+    import torch
+
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    found = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return found is not None and bool(found())
 
 
 def _need_torch(extra: str) -> None:
