@@ -92,6 +92,15 @@ def test_public_names_are_in_the_reference():
                 assert ours <= listed, ours - listed
 
 
+def test_every_module_is_in_the_tree():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for path in (ROOT / "src" / "stct").iterdir():
+        if path.is_dir() and list(path.glob("*.py")):
+            assert f" {path.name}/" in text, path.name
+        elif path.suffix == ".py" and not path.name.startswith("__"):
+            assert path.name in text, path.name
+
+
 def test_every_extra_is_in_the_table():
     text = (ROOT / "docs" / "start.md").read_text("utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
