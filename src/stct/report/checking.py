@@ -71,7 +71,7 @@ def rows_to_check(
     open_rows = order[: len(order) - int(checked.sum())]
     candidates = open_rows[: SPARE * count]
     duplicates = NearDuplicates(embeddings, candidates)
-    num_classes = max(len(np.unique(label[candidates])), 1)
+    num_classes = max(len(np.unique(label)), 1)
     taken: dict[int, int] = {}
     chosen: list[int] = []  # places among the candidates
     waiting: list[int] = []  # of classes that have their share for now
@@ -90,8 +90,10 @@ def rows_to_check(
         if len(chosen) == count:
             break
         for earlier in [j for j in waiting if fits(j)]:
-            waiting.remove(earlier)
-            if fits(earlier) and not duplicates.out[earlier] and len(chosen) < count:
+            if duplicates.out[earlier]:
+                waiting.remove(earlier)
+            elif fits(earlier) and len(chosen) < count:
+                waiting.remove(earlier)
                 take(earlier)
         if duplicates.out[i] or len(chosen) == count:
             continue

@@ -143,7 +143,7 @@ function progressBar() {
     const extra = decisions.size - done;
     bar.max = Math.max(1, suggested);
     bar.value = done;
-    text.replaceChildren(h("b", {}, whole(done)), ` of ${whole(suggested)} suggestions ${ROWS.count === DATA.rows ? "" : "in this page "}reviewed`, extra ? `, and ${plural(extra, "other row")}` : "");
+    text.replaceChildren(h("b", {}, plural(done + extra, "row")), ` checked, ${whole(done)} of ${whole(suggested)} suggestions${ROWS.count === DATA.rows ? "" : " in this page"}`);
     back.disabled = !history.length;
     unkept.hidden = kept;
   };
