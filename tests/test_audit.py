@@ -240,8 +240,8 @@ def test_rows_to_check_are_spread_and_without_near_duplicates():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 10))
     X[100:200] = X[0] + 1e-3 * rng.normal(size=(100, 10))
-    label = np.repeat(np.arange(10), 20)  # and the first 200 rows are of class 0
-    label = np.concatenate([np.zeros(200, dtype=int), label])
+    label = np.arange(400) % 10
+    label[:60] = label[100:200] = 0
     wrong = np.linspace(0.9, 0.1, 400)
     wrong[0] = 0.99
     checked = np.zeros(400, dtype=bool)
