@@ -1,15 +1,16 @@
 """What the battery runs on: embeddings, trusted labels, and labels with real noise."""
 
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from stct.data.arrays import read_array
 from stct.data.columns import encode_label, is_missing, read_labels
 from stct.data.embeddings import read_embeddings
 from stct.data.inputs import read_inputs
 from stct.data.noising import class_order
+from stct.data.npy import open_npz
 from stct.data.tables import require_column
 from stct.numeric.types import Floats, Ints
 
@@ -76,11 +77,7 @@ def _from_npz(
     for name in wanted:
         if name not in names:
             raise ValueError(f"{path}: no array {name!r}; it holds {', '.join(names)}")
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                values = file[name]
-        except ValueError as error:
-            raise ValueError(f"{path}: array {name!r}: {error}") from error
+        values = read_array(path, name)
         if values.ndim != 1 or values.dtype.kind not in "iuUb":
             raise ValueError(
                 f"{path}: array {name!r} must be 1-d whole numbers or text, got "
@@ -91,12 +88,8 @@ def _from_npz(
 
 
 def _names(path: Path) -> list[str]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            files = archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path}: not a .npz file") from error
-    return [name.removesuffix(".npy") for name in files if name.endswith(".npy")]
+    with open_npz(path) as archive:
+        return archive.names
 
 
 def _encode(

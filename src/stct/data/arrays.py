@@ -6,10 +6,12 @@ Members are stored, not compressed, and can be read in blocks of rows.
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from stct.data.npy import open_npz, read_header
 
 Array = NDArray[Any]
 
@@ -26,66 +28,37 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Read every array of an .npz file that `write_arrays` wrote."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {
-                name.removesuffix(".npy"): _read(archive, name)
-                for name in archive.namelist()
-            }
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
-        raise ValueError(f"{path}: not an .npz file of stct: {error}") from error
+    """Read every array of an .npz file."""
+    with open_npz(path) as archive:
+        return {name: archive.read(name) for name in archive.names}
 
 
 def read_array(path: Path, name: str) -> Array:
     """Read one array of an .npz file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _read(archive, f"{name}.npy")
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
-        raise ValueError(f"{path}: no readable array {name!r}: {error}") from error
+    with open_npz(path) as archive:
+        return archive.read(name)
 
 
 def array_names(path: Path) -> list[str]:
     """Name the arrays of an .npz file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path}: not an .npz file of stct: {error}") from error
+    with open_npz(path) as archive:
+        return archive.names
 
 
-def row_blocks(path: Path, name: str) -> Iterator[tuple[slice, Array]]:
-    """Read one 2-d array in blocks of rows, each with its place."""
-    try:
-        with (
-            zipfile.ZipFile(path) as archive,
-            archive.open(f"{name}.npy") as file,
-        ):
-            (num_rows, num_columns), dtype = _header(file)
-            for start in range(0, num_rows, _BLOCK):
-                rows = slice(start, min(start + _BLOCK, num_rows))
-                count = (rows.stop - rows.start) * num_columns
-                data = file.read(count * dtype.itemsize)
-                yield rows, np.frombuffer(data, dtype).reshape(-1, num_columns)
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError) as error:
-        raise ValueError(f"{path}: no readable array {name!r}: {error}") from error
-
-
-def _read(archive: zipfile.ZipFile, name: str) -> Array:
-    with archive.open(name) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, int], np.dtype[Any]]:
-    """Give shape and type of a 2-d array in C order."""
-    version = np.lib.format.read_magic(file)
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, fortran, dtype = read(file)
-    if len(shape) != 2 or fortran or dtype.hasobject:
-        raise ValueError("not a 2-d array of numbers in C order")
-    return (shape[0], shape[1]), dtype
+def row_blocks(
+    path: Path, name: str, shape: tuple[int, int]
+) -> Iterator[tuple[slice, Array]]:
+    """Read one array of floats of this shape in blocks of rows, each with its place."""
+    with open_npz(path) as archive, archive.open(name) as file:
+        header = read_header(file)
+        if header.dtype != np.float32 or header.fortran or header.shape != shape:
+            raise ValueError(
+                f"{path}: array {name!r} must be float32 of shape {shape}, got "
+                f"{header.dtype} of shape {header.shape}"
+            )
+        for start in range(0, shape[0], _BLOCK):
+            rows = slice(start, min(start + _BLOCK, shape[0]))
+            count = (rows.stop - rows.start) * shape[1]
+            data = file.read(count * header.dtype.itemsize)
+            yield rows, np.frombuffer(data, header.dtype).reshape(-1, shape[1])
+        file.read(1)  # to the end, where the checksum is checked

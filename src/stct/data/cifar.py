@@ -6,7 +6,6 @@ read with a loader that knows plain containers and number arrays and nothing els
 
 import hashlib
 import tarfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data.files import check_regular, reading
 from stct.data.image_set import ImageSet
 from stct.data.plain_pickle import load_plain
 
@@ -31,6 +31,8 @@ CHECKSUMS = {
 }
 _ROWS_OF_A_BATCH = 10_000
 _PIXELS = 3 * 32 * 32
+_MOST_BYTES = 2**28  # of one file; the largest published one has 155 MB
+_MOST_ARCHIVE_BYTES = 2**30  # of all files of an archive
 
 
 class _Kind(NamedTuple):
@@ -125,7 +127,7 @@ def _class_names(
     meta = _load(path, data, checksums)
     try:
         return tuple(name.decode() for name in meta[kind.names])
-    except (KeyError, AttributeError, TypeError) as error:
+    except (KeyError, AttributeError, TypeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: no class names in it") from error
 
 
@@ -133,19 +135,32 @@ def _contents(path: Path, names: set[str]) -> dict[str, bytes]:
     """Read those files of a folder or archive that are there."""
     if path.is_dir():
         files = [path / name for name in names if (path / name).is_file()]
+        for file in files:
+            _check_size(file, file.stat().st_size, _MOST_BYTES)
         return {file.name: file.read_bytes() for file in files}
     contents = {}
-    try:
-        # One pass: going back inside a compressed archive reads it all again.
-        with tarfile.open(path, "r|*") as archive:
-            for member in archive:
-                name = Path(member.name).name
-                file = archive.extractfile(member) if name in names else None
-                if file is not None:
-                    contents[name] = file.read()
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
-        raise ValueError(f"{path}: not a readable tar.gz: {error}") from error
+    check_regular(path)
+    total = 0
+    # One pass: going back inside a compressed archive reads it all again.
+    with (
+        reading(path, "not a readable tar.gz"),
+        tarfile.open(path, "r|*") as archive,
+    ):
+        for member in archive:
+            name = Path(member.name).name
+            total += member.size
+            _check_size(path, total, _MOST_ARCHIVE_BYTES)
+            # A link inside a stream would go back in it.
+            if name in names and member.isreg():
+                _check_size(path / name, member.size, _MOST_BYTES)
+                part = archive.extractfile(member)
+                contents[name] = part.read() if part else b""
     return contents
+
+
+def _check_size(path: Path, size: int, most: int) -> None:
+    if size > most:
+        raise ValueError(f"{path}: not a file of CIFAR: {size:,} bytes or more")
 
 
 def _load(path: Path, data: bytes, checksums: Mapping[str, str]) -> dict[bytes, Any]:
@@ -172,12 +187,13 @@ def _arrays(
     if (
         not isinstance(data, np.ndarray)
         or data.dtype != np.uint8
-        or data.shape != (len(data), _PIXELS)
+        or data.ndim != 2
+        or data.shape[1] != _PIXELS
     ):
         raise ValueError(f"{path}: 'data' is not an uint8 array of n x {_PIXELS}")
     if not isinstance(labels, list) or len(labels) != len(data):
         raise ValueError(f"{path}: '{key.decode()}' is not one number for each image")
-    if not all(isinstance(n, int) and 0 <= n < num_classes for n in labels):
+    if not all(type(n) is int and 0 <= n < num_classes for n in labels):
         raise ValueError(f"{path}: a label is not a number from 0 to {num_classes - 1}")
     images = data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), np.array(labels, dtype=np.intp)

@@ -5,6 +5,7 @@ are pickles, read as plain data; torch is not needed. The clean labels are for s
 only. Licence of the labels: CC BY-NC 4.0; they are loaded, never shipped.
 """
 
+import io
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data.files import read_bytes, reading
 from stct.data.image_set import ImageSet
+from stct.data.npy import check_member, read_header
 from stct.data.plain_pickle import load_plain
 
 Codes = NDArray[np.int64]
@@ -137,16 +140,14 @@ def _check_range(
 
 
 def _content(path: Path) -> dict[str, Any]:
-    data = path.read_bytes()
-    try:
+    data = read_bytes(path)
+    with reading(path, "not a file of CIFAR-N"):
         if data[:4] == b"PK\3\4":
-            content = load_plain(_zipped(path))
+            content = load_plain(_zipped(data))
         elif data[:6] == b"\x93NUMPY":
-            content = load_plain(_behind_header(path)).item()
+            content = load_plain(_behind_header(data))
         else:
             content = load_plain(data, skip=_OLD_TORCH_HEADERS)
-    except (ValueError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: not a file of CIFAR-N: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(
             f"{path}: not a file of CIFAR-N: it holds {type(content).__name__}"
@@ -154,32 +155,27 @@ def _content(path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in content.items()}
 
 
-def _zipped(path: Path) -> bytes:
-    with zipfile.ZipFile(path) as archive:
+def _zipped(data: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = [n for n in archive.namelist() if n.rsplit("/")[-1] == "data.pkl"]
         if len(names) != 1:
             raise ValueError("no data.pkl in it")
+        check_member(archive.getinfo(names[0]))
         return archive.read(names[0])
 
 
-def _behind_header(path: Path) -> bytes:
+def _behind_header(data: bytes) -> bytes:
     """Give what follows the header of a .npy file of objects: a pickle."""
-    with path.open("rb") as file:
-        version = np.lib.format.read_magic(file)
-        read = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }.get(version)
-        if read is None:
-            raise ValueError(f"unknown version {version} of the .npy format")
-        _, _, kind = read(file)
-        if kind.kind != "O":
-            raise ValueError(f"an array of {kind}, expected a dictionary")
-        return file.read()
+    file = io.BytesIO(data)
+    kind = read_header(file).dtype
+    if kind.kind != "O":
+        raise ValueError(f"an array of {kind}, expected a dictionary")
+    return file.read()
 
 
 def _codes(path: Path, key: str, values: Any) -> Codes:
-    codes = np.asarray(values)
+    with reading(path, f"{key} is not a list of whole numbers"):
+        codes = np.asarray(values)
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise ValueError(f"{path}: {key} is not a list of whole numbers")
     return codes.astype(np.int64)

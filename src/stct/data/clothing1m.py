@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from stct.data.columns import name_a_few
+from stct.data.files import read_text
 from stct.data.image_files import Layout
 from stct.data.image_set import ImageSet, LazyImages, Progress
 
@@ -23,6 +24,7 @@ _CLASS_NAMES = "category_names_eng.txt"
 _PLACES = ("", "annotations")
 _SIZE = 256  # pixels, before the crop of training
 _REPORT_EVERY = 10_000
+_MOST_DIGITS = 5  # of a class number
 
 
 def is_clothing1m(path: Path) -> bool:
@@ -58,7 +60,7 @@ def read_clothing1m(
     if split not in _LISTS:
         raise ValueError(f"{folder}: split must be train, val or test, got {split!r}")
     key_list, label_file = (_find(folder, name) for name in _LISTS[split])
-    keys = key_list.read_text(encoding="utf-8").split()
+    keys = read_text(key_list).split()
     labels = _labels(label_file)
     classes = _class_names(folder, 1 + max(labels.values(), default=0))
     without = [key for key in keys if key not in labels]
@@ -101,14 +103,15 @@ def _find(folder: Path, name: str) -> Path:
 def _labels(path: Path) -> dict[str, int]:
     """Read lines of a key and a class number."""
     labels = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(read_text(path).splitlines(), 1):
         key, _, code = line.rpartition(" ")
         if not line.strip():
             continue
-        if not key or not code.isdigit():
+        # isdigit alone takes superscripts, and a huge number is a list of as many names
+        if not key or not code.isdecimal() or len(code) > _MOST_DIGITS:
             raise ValueError(
                 f"{path}: line {number}: expected an image and a class number, "
-                f"got {line!r}"
+                f"got {line[:80]!r}"
             )
         labels[key] = int(code)
     return labels
@@ -120,7 +123,7 @@ def _class_names(folder: Path, at_least: int) -> tuple[str, ...]:
         path = _find(folder, _CLASS_NAMES)
     except ValueError:
         return tuple(str(code) for code in range(at_least))
-    names = tuple(path.read_text(encoding="utf-8").split("\n"))
+    names = tuple(read_text(path).split("\n"))
     names = tuple(name.strip() for name in names if name.strip())
     if len(names) < at_least:
         raise ValueError(

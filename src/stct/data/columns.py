@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stct.data.tables import Absent, Table, require_column
 
 _LOCKED = ("true", "yes", "1", "1.0")
+_HUGE = 10**100
 _FREE = ("false", "no", "0", "0.0", "")
 
 
@@ -68,12 +69,16 @@ def read_labels(
                 f"text, a number or true/false, not {type(value).__name__}"
                 + ("; several for a row need --multi-label list" if several else "")
             )
-        if isinstance(value, float) and math.isinf(value):
-            raise ValueError(
-                f"{path}: column {column!r}, row {row} (counting from 0): a label "
-                "cannot be infinite"
-            )
+        check_label(value, f"{path}: column {column!r}, row {row} (counting from 0)")
     return values
+
+
+def check_label(value: Any, where: str) -> None:
+    """Refuse numbers that are no labels: infinite ones, and huge whole ones."""
+    if isinstance(value, float) and math.isinf(value):
+        raise ValueError(f"{where}: a label cannot be infinite")
+    if isinstance(value, int) and abs(value) >= _HUGE:
+        raise ValueError(f"{where}: a whole number of more than 100 digits is no label")
 
 
 def encode_label(value: Any, *, text_only: bool) -> str:
@@ -165,6 +170,11 @@ def ids_as_text(ids: Sequence[Any], where: str) -> list[str]:
             raise ValueError(
                 f"{where}: row {row} (counting from 0): an id is text or a number, "
                 f"not {type(value).__name__}"
+            )
+        if isinstance(value, int) and abs(value) >= _HUGE:
+            raise ValueError(
+                f"{where}: row {row} (counting from 0): a whole number of more than "
+                "100 digits is no id; write it as text"
             )
     return [str(value) for value in ids]
 

@@ -1,7 +1,6 @@
 """The folder of one correction, read back: for the report and for other tools."""
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from stct.data.arrays import Array, row_blocks
 from stct.data.columns import encode_label, is_missing, is_text_column
+from stct.data.npy import open_npz
 from stct.data.outputs import SUMMARY, WRITTEN_BY
 from stct.data.tables import FORMATS, Table, read_table
 
@@ -64,10 +64,22 @@ class Corrected:
         path = self.folder / SOFT_LABELS
         if not path.exists():
             return None
-        with zipfile.ZipFile(path) as archive:  # of many classes the top is written
-            if "probabilities.npy" not in archive.namelist():
-                return None
-        return row_blocks(path, "probabilities")
+        shape = self.table.num_rows, len(self.summary["class_names"])
+        with open_npz(path) as archive:
+            if "ids" in archive.names and archive.header("ids").shape != shape[:1]:
+                raise ValueError(f"{path}: its ids are not those of {shape[0]} rows")
+            if "probabilities" not in archive.names:
+                return None  # of many classes the top is written
+        return _checked(path, row_blocks(path, "probabilities", shape))
+
+
+def _checked(
+    path: Path, blocks: Iterator[tuple[slice, Array]]
+) -> Iterator[tuple[slice, Array]]:
+    for rows, block in blocks:
+        if not ((block >= 0.0) & (block <= 1.001)).all():
+            raise ValueError(f"{path}: not all are probabilities")
+        yield rows, block
 
 
 def read_corrected(folder: Path) -> Corrected:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from stct.data.check_files import is_check_file
 from stct.data.columns import (
     check_ids,
+    check_label,
     decode_label,
     encode_label,
     ids_as_text,
@@ -94,6 +95,7 @@ def _typed(table: Table, column: str, value: Any, path: Path) -> Any:
     """Give a label as the column would hold it."""
     if type(value) not in (str, int, float, bool):
         raise ValueError(f"{path}: a label is text, a number or true/false: {value!r}")
+    check_label(value, f"{path}: the label of a row")
     if table.format != "parquet":
         return value
     try:

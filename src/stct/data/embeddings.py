@@ -4,8 +4,6 @@ Large .npy and .parquet files and folders of them stay on disk (`stct.data.shard
 Nothing here ever unpickles: an array of Python objects is an error.
 """
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 
 from stct.data.columns import check_ids, ids_as_text, name_a_few, read_ids
 from stct.data.list_columns import column_of_lists, from_arrow_lists, is_list
+from stct.data.npy import Npz, map_npy, open_npz, read_npy
 from stct.data.row_groups import open_parquet
 from stct.data.shards import open_folder
 from stct.data.tables import Table, read_table, require_column
@@ -152,45 +151,20 @@ def _read_npy(
         raise ValueError(
             f"{path}: a .npy file has no columns; drop --embeddings-column"
         )
-    try:
-        if _is_big(path):
-            return np.lib.format.open_memmap(path, mode="r"), None
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False), None
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path}: {_why_not_array(path, error)}") from error
+    return map_npy(path) if _is_big(path) else read_npy(path), None
 
 
 def _is_big(path: Path) -> bool:
     return path.stat().st_size >= _MEMORY_MAP_FROM
 
 
-def _why_not_array(path: Path, error: Exception) -> str:
-    if "object" in str(error).lower():
-        return "an array of Python objects (a pickle) is never loaded; save numbers"
-    with path.open("rb") as file:
-        if file.read(2)[:1] == b"\x80":
-            return "this is a pickle, which is never loaded; save with numpy.save"
-    return f"not a .npy file of numbers: {error}"
-
-
 def _read_npz(
     path: Path, column: str | None, id_column: str | None
 ) -> tuple[Array, list[str] | None]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            files = [n for n in archive.namelist() if n.endswith(".npy")]
-            names = [n.removesuffix(".npy") for n in files]
-            usual = "embeddings" if "embeddings" in names else None
-            name = column or usual or _only_matrix(archive, names)
-            if name not in names:
-                raise ValueError(f"no array {name!r}; it holds {', '.join(names)}")
-            values = _member(archive, name)
-            ids = _member(archive, "ids") if "ids" in names else None
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path}: {_why_not_archive(path)}") from error
-    except (ValueError, EOFError, zlib.error, RuntimeError) as error:
-        raise ValueError(f"{path}: {error}") from error
+    with open_npz(path) as archive:
+        usual = "embeddings" if "embeddings" in archive.names else None
+        values = archive.read(column or usual or _only_matrix(archive))
+        ids = archive.read("ids") if "ids" in archive.names else None
     if ids is None:
         return values, None
     if ids.ndim != 1 or ids.dtype.kind not in "iufU":
@@ -198,34 +172,15 @@ def _read_npz(
     return values, ids_as_text(ids.tolist(), f"{path}: ids")
 
 
-def _member(archive: zipfile.ZipFile, name: str) -> Array:
-    with archive.open(f"{name}.npy") as file:
-        try:
-            return np.lib.format.read_array(file, allow_pickle=False)
-        except ValueError as error:
-            if "object" in str(error).lower():
-                raise ValueError(
-                    f"array {name!r} holds Python objects (a pickle), "
-                    "which are never loaded; save numbers or text"
-                ) from error
-            raise ValueError(f"array {name!r} is not readable: {error}") from error
-
-
-def _only_matrix(archive: zipfile.ZipFile, names: list[str]) -> str:
-    matrices = [name for name in names if _member(archive, name).ndim == 2]
+def _only_matrix(archive: Npz) -> str:
+    names = archive.names
+    matrices = [name for name in names if len(archive.header(name).shape) == 2]
     if len(matrices) != 1:
         raise ValueError(
             "needs an array 'embeddings' or exactly one 2-d array; it holds "
             f"{', '.join(names) or 'nothing'} (choose with --embeddings-column)"
         )
     return matrices[0]
-
-
-def _why_not_archive(path: Path) -> str:
-    with path.open("rb") as file:
-        if file.read(2)[:1] == b"\x80":
-            return "this is a pickle, which is never loaded; save with numpy.savez"
-    return "not a .npz file"
 
 
 def _read_parquet(

@@ -1,7 +1,5 @@
 """Images that come as an array: .npz files, and arrays in another shape."""
 
-import zipfile
-import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,21 +10,16 @@ from numpy.typing import NDArray
 from stct.data.columns import check_ids, ids_as_text
 from stct.data.image_files import Layout, reshape
 from stct.data.image_set import ImageSet
+from stct.data.npy import open_npz
 
 _NPZ_ARRAYS = ("images", "labels", "ids")
 
 
 def read_npz(path: Path, labels_required: bool) -> ImageSet:
     """Read ``images`` and ``labels``, and ``ids`` if they are there."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {k: archive[k] for k in archive.files if k in _NPZ_ARRAYS}
-            names = archive.files
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        why = str(error)
-        if "allow_pickle" in why:
-            why = "it holds Python objects (a pickle), which are never loaded"
-        raise ValueError(f"{path}: not readable: {why}") from error
+    with open_npz(path) as archive:
+        names = archive.names
+        arrays = {name: archive.read(name) for name in names if name in _NPZ_ARRAYS}
     needed = ["images", "labels"] if labels_required else ["images"]
     for name in needed:
         if name not in arrays:

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data.files import check_regular
+
 if TYPE_CHECKING:
     from PIL import Image
 
 Pixels = NDArray[np.uint8]
 Source = Path | bytes  # a file, or the content of one
 
+# The only formats that are opened. Pillow has more, one of which (EPS) starts another
+# program, and the ending of a file's name says nothing about its content.
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 ENDINGS = (
     *(".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"),
     *(".ppm", ".pgm", ".pbm", ".pnm", ".jfif"),
@@ -50,7 +55,7 @@ class BadImage(ValueError):  # noqa: N818
 
 def read_header(source: Source) -> Header:
     """Tell size and channels of an image without decoding it."""
-    with _open(source) as image:
+    with open_image(source) as image:
         if image.mode == "F":
             raise BadImage("its pixels are floats; 8-bit or 16-bit images are read")
         width, height = image.size
@@ -77,7 +82,7 @@ def decode(source: Source, layout: Layout) -> Pixels:
     from PIL import ImageOps
 
     try:
-        with _open(source) as image:
+        with open_image(source) as image:
             longer = max(layout.height, layout.width)
             image.draft(None, (longer, longer))  # JPEG: decode at a fraction
             return _in_layout(ImageOps.exif_transpose(image), layout)
@@ -107,7 +112,14 @@ def decode_all(sources: list[Source], layout: Layout) -> list[Pixels | BadImage]
         return list(pool.map(attempt, sources))
 
 
-def _open(source: Source) -> "Image.Image":
+def open_image(source: Source) -> "Image.Image":
+    """Open an image file, or the bytes of one, of one of `FORMATS`; nothing else.
+
+    Raises
+    ------
+    BadImage
+        If it is none, or damaged, or not a regular file.
+    """
     try:
         from PIL import Image
     except ImportError as error:
@@ -115,11 +127,14 @@ def _open(source: Source) -> "Image.Image":
             "reading images needs Pillow: pip install 'stct[images]'"
         ) from error
     try:
-        return Image.open(io.BytesIO(source) if isinstance(source, bytes) else source)
+        if not isinstance(source, bytes):
+            check_regular(source)
+        file = io.BytesIO(source) if isinstance(source, bytes) else source
+        return Image.open(file, formats=FORMATS)
     except FileNotFoundError as error:
         raise BadImage("there is no such file") from error
-    except IsADirectoryError as error:
-        raise BadImage("this is a folder") from error
+    except ValueError as error:
+        raise BadImage(_reason(error).removeprefix(f"{source!s}: ")) from error
     except Exception as error:  # Pillow raises many kinds for a damaged file
         raise BadImage(_reason(error)) from error
 

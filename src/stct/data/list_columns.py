@@ -56,8 +56,10 @@ def from_arrow_lists(column: Any, where: str) -> Array:
         raise ValueError(f"{where} holds lists of {kind}; embeddings are numbers")
     lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
     _check_lengths(np.nan_to_num(lengths, nan=-1).astype(int), where)
-    flat = pc.list_flatten(column).to_numpy(zero_copy_only=False)
-    return np.asarray(flat).reshape(len(column), -1 if len(column) else 0)
+    flat = np.asarray(pc.list_flatten(column).to_numpy(zero_copy_only=False))
+    if not len(column) or not flat.size:
+        raise ValueError(f"{where} has no numbers")
+    return flat.reshape(len(column), -1)
 
 
 def _parse_list(cell: str, where: str) -> Any:
@@ -85,7 +87,12 @@ def _from_lists(rows: list[Any], where: str) -> Array:
     for i, row in enumerate(rows):
         if not all(type(v) in (int, float) for v in row):
             raise ValueError(f"{where}, row {i} (counting from 0): not all are numbers")
-        values[i] = row
+        try:
+            values[i] = row
+        except OverflowError:
+            raise ValueError(
+                f"{where}, row {i} (counting from 0): a number that is too large"
+            ) from None
     return values
 
 

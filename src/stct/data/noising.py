@@ -1,6 +1,5 @@
 """Known noise for the labels of a table: `stct.noise` with class names for numbers."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from stct import noise
 from stct.checks import check_classes
 from stct.data.columns import encode_label, is_missing
+from stct.data.files import read_json, read_text, reading
+from stct.data.npy import read_npy
 from stct.data.tables import Column, Table
 
 KINDS = ("symmetric", "symmetric-strict", "asymmetric", "pair", "instance", "matrix")
@@ -92,10 +93,7 @@ def read_flips(flips: str | None, classes: list[Any]) -> Mapping[int, int]:
         known = noise.CIFAR10_FLIPS if flips == "cifar10" else noise.CIFAR100_FLIPS
         names = {str(source): str(target) for source, target in known.items()}
     else:
-        try:
-            loaded = json.loads(Path(flips).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{flips}: not a JSON file: {error}") from error
+        loaded = read_json(Path(flips))
         if not isinstance(loaded, dict):
             raise ValueError(f'{flips}: must be a JSON object such as {{"cat": "dog"}}')
         names = {str(source): str(target) for source, target in loaded.items()}
@@ -113,14 +111,13 @@ def read_matrix(path: Path | None, num_classes: int) -> NDArray[np.float64]:
     """Read T[clean, given] from a .npy file or a .csv of numbers without a header."""
     if path is None:
         raise ValueError("--kind matrix needs --matrix FILE.csv or FILE.npy")
-    try:
+    with reading(path, "not a matrix of numbers"):
         if path.suffix.lower() == ".npy":
-            loaded = np.load(path, allow_pickle=False)
+            loaded = read_npy(path)
         else:
-            loaded = np.loadtxt(path, delimiter=",", ndmin=2, encoding="utf-8")
+            lines = read_text(path).splitlines()
+            loaded = np.loadtxt(lines, delimiter=",", ndmin=2)
         T = np.asarray(loaded, dtype=np.float64)  # noqa: N806
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path}: not a matrix of numbers: {error}") from error
     if T.shape != (num_classes, num_classes):
         raise ValueError(
             f"{path}: the matrix must be {num_classes} x {num_classes}, a row and a "

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.data.columns import ids_as_text
+from stct.data.files import brief, check_regular
 from stct.data.list_columns import from_arrow_lists, is_list
 from stct.numeric.file_rows import FileRows
 
@@ -51,7 +52,7 @@ class Group(NamedTuple):
                     num_rows, row_groups=[self.number], columns=list(self.columns)
                 )
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{self} cannot be read: {error}") from error
+            raise ValueError(f"{self} cannot be read: {brief(error)}") from error
 
     def numbers(self, batch: Any) -> Array:
         """Give a decoded batch as an array (t, d)."""
@@ -174,6 +175,7 @@ def open_parquet(
     ids: list[str] | None = None
     first_columns: list[str] = []
     for path in paths:
+        check_regular(path)
         try:
             with pq.ParquetFile(path) as file:
                 schema, metadata = file.schema_arrow, file.metadata
@@ -184,8 +186,8 @@ def open_parquet(
                     mine = file.read(columns=[id_name]).column(0).to_pylist()
                     where = f"{path}: column {id_name!r}"
                     ids = (ids or []) + ids_as_text(mine, where)
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{path}: not a parquet file: {error}") from error
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: not a parquet file: {brief(error)}") from error
         row, now = 0, path.stat()
         version = now.st_mtime_ns, now.st_size
         for group in range(metadata.num_row_groups):
@@ -229,6 +231,9 @@ def _choose_columns(
     import pyarrow as pa
 
     id_name = next((n for n in (id_column, "id") if n in schema.names), None)
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path}: the column name {twice[0]!r} comes twice")
     rest = [n for n in schema.names if n != id_name and not n.startswith("__index_")]
     lists = [n for n in rest if is_list(schema.field(n).type)]
     if column is not None or len(lists) == 1:

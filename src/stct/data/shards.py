@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from stct.data.files import check_regular, reading
+from stct.data.npy import check_header, read_header
 from stct.data.row_groups import check_same, open_parquet
 from stct.data.shard_names import check_numbers, list_shards
 from stct.numeric.file_rows import FileRows, NpyPart, Part
@@ -58,23 +60,12 @@ def open_npy(paths: list[Path]) -> FileRows:
 
 
 def _npy_header(path: Path) -> tuple[tuple[int, int], np.dtype[Any], int]:
-    try:
-        with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = (
-                np.lib.format.read_array_header_1_0
-                if version == (1, 0)
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, fortran, dtype = read(file)
-            offset = file.tell()
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path}: not a .npy file of numbers: {error}") from error
-    if dtype.hasobject:
-        raise ValueError(
-            f"{path}: an array of Python objects (a pickle) is never loaded; save "
-            "numbers"
-        )
+    check_regular(path)
+    with reading(path), path.open("rb") as file:
+        header = read_header(file)
+        check_header(header)
+        shape, dtype, fortran = header
+        offset = file.tell()
     wide = dtype.itemsize > 8  # longdouble: other machines may know another one
     if len(shape) != 2 or dtype.kind != "f" or wide or fortran or shape[1] == 0:
         order = " in column order" if fortran else ""

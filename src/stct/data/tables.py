@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from stct.data.files import brief, reading
 from stct.data.table_text import (
     BOM,
     GZ,
@@ -30,6 +31,9 @@ from stct.data.workbooks import read_sheet
 
 FORMATS = ("csv", "tsv", "parquet", "jsonl")
 _XLSX = "xlsx"  # is read only
+# Equal cells take no room in parquet, so a few rows for each byte say nothing.
+_FREE_ROWS, _ROWS_PER_BYTE = 10_000_000, 1_000
+_FREE_BYTES, _MOST_TIMES = 2**30, 200
 
 # A column is a list of Python values, or in parquet tables also an Arrow array.
 Column = Any
@@ -58,7 +62,17 @@ class Table:
     def values(self, name: str) -> list[Any]:
         """Give one column as Python values."""
         column = self.columns[name]
-        return column if isinstance(column, list) else list(column.to_pylist())
+        if isinstance(column, list):
+            return column
+        try:
+            return list(column.to_pylist())
+        except MemoryError:
+            raise
+        except Exception as error:  # dates before Christ, times of a day that is not
+            kind = f"column {name!r} holds {column.type}"
+            raise ValueError(
+                f"{kind} that Python cannot show: {brief(error)}"
+            ) from None
 
     def typed(self, name: str, values: Sequence[Any]) -> Column:
         """Make a new column of the type that column ``name`` has."""
@@ -69,7 +83,7 @@ class Table:
         kind = self.columns[name].type
         try:
             return pa.chunked_array([pa.array(values, type=kind)])
-        except (pa.ArrowException, OverflowError, TypeError) as error:
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
             raise ValueError(
                 f"column {name!r} holds {kind} and cannot take a new value: {error}"
             ) from error
@@ -211,7 +225,7 @@ def _read_jsonl(path: Path, text: str) -> Table:
             try:
                 rows.append(_json_row(line))
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"{path}: line {number}: {error}") from error
+                raise ValueError(f"{path}: line {number}: {brief(error)}") from error
     names = list(dict.fromkeys(name for row in rows for name in row))
     if names:
         _check_names(path, names)
@@ -256,13 +270,24 @@ def _read_parquet(path: Path, data: bytes) -> Table:
     import pyarrow as pa
     from pyarrow import parquet
 
-    try:
-        table = parquet.ParquetFile(pa.BufferReader(data)).read()
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: not a readable parquet file: {error}") from error
+    with reading(path, "not a readable parquet file"):
+        file = parquet.ParquetFile(pa.BufferReader(data))
+        check_row_groups(file.metadata, len(data))
+        table = file.read()
+        table.validate(full=True)
     _check_names(path, table.schema.names)
     columns = dict(zip(table.schema.names, table.columns, strict=True))
     return Table("parquet", columns, table.num_rows, schema=table.schema)
+
+
+def check_row_groups(metadata: Any, num_bytes: int) -> None:
+    """Refuse numbers of rows that a file of so many bytes hardly holds."""
+    if metadata.num_rows > max(_FREE_ROWS, _ROWS_PER_BYTE * num_bytes):
+        raise ValueError(f"{metadata.num_rows:,} rows in {num_bytes:,} bytes")
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    size = sum(max(group.total_byte_size, 0) for group in groups)
+    if size > max(_FREE_BYTES, _MOST_TIMES * num_bytes):
+        raise ValueError(f"{num_bytes:,} bytes that inflate to {size:,}")
 
 
 def _parquet_bytes(table: Table) -> bytes:

@@ -9,8 +9,6 @@ renamed or given another label are found again.
 import hashlib
 import os
 import secrets
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data.arrays import read_array
+
 Floats = NDArray[np.float32]
 
 KEY_BYTES = 16
-_DAMAGED = (ValueError, EOFError, KeyError, IndexError, zipfile.BadZipFile, zlib.error)
 
 
 def default_cache() -> Path:
@@ -101,8 +100,7 @@ class EmbeddingCache:
     def _load(self, path: Path, name: str) -> NDArray[Any]:
         """Give one array of a file; a file that is damaged holds nothing."""
         try:
-            with path.open("rb") as file:
-                array: NDArray[Any] = np.load(file, allow_pickle=False)[name]
-        except (*_DAMAGED, OSError):
+            array = read_array(path, name)
+        except (ValueError, OSError):
             return np.empty((0, 0))
         return array if array.ndim == 2 else np.empty((0, 0))

@@ -1,7 +1,7 @@
 """Small pictures of rows, from image files or from an array of pixels.
 
-Files come from strangers: only the formats below are opened, only regular files, and
-an image too large to be sane is left out. Files need Pillow (``stct[images]``); an
+Files come from strangers: `stct.data.image_files.open_image` opens them, and an image
+too large to be sane is left out. Files need Pillow (``stct[images]``); an
 array of pixels does not, it is then written as plain PNG.
 """
 
@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data.image_files import open_image
+
 LARGE, SMALL = 160, 56  # longest side in pixels: the row itself, a neighbour
-_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 _USUAL_COLUMNS = ("image", "image_path", "path", "file", "filename", "file_name", "id")
 _TINY = 16  # pixels; such images are kept without loss
 _QUALITY = 80  # of 100
@@ -147,11 +148,9 @@ def _from_file(file: Any, size: int) -> bytes | None:
     """Read and scale an image file or the bytes of one; None if there is none."""
     from PIL import Image, ImageOps
 
-    if isinstance(file, bytes):
-        file = io.BytesIO(file)
-    elif file is None or not Path(file).is_file():  # a pipe would hang
+    if file is None:
         return None
-    with Image.open(file, formats=_FORMATS) as image:
+    with open_image(file if isinstance(file, bytes) else Path(file)) as image:
         if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 10**8):
             return None
         image.draft("RGB", (size, size))  # JPEG: decode it no larger than needed
