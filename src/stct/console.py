@@ -1,13 +1,14 @@
 """What the commands show to people: progress on stderr, a short table on stdout."""
 
 import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.padding import Padding
@@ -24,6 +25,39 @@ UNSEEN = (
 _LONGEST_LABEL = 40
 
 
+# Of outside text: what moves the cursor or turns the direction of writing.
+_UNSEEN_IN_JSON = re.compile(
+    "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+
+
+def printable(text: object, longest: int = 1000) -> str:
+    """Give text from outside as one line for a terminal: escaped, and cut.
+
+    Everything that people see and that may hold a name, a label or a file's content
+    goes through here.
+    """
+    line = str(text)
+    if len(line) > longest:
+        line = f"{line[:longest]}... ({len(line):,} characters)"
+    if line.isprintable():
+        return line
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in line
+    )
+
+
+def say(text: str, file: TextIO | None = None) -> None:
+    """Print one line that may hold text from outside."""
+    print(printable(text), file=file)
+
+
+def escape_json(text: str) -> str:
+    """Escape in JSON what a terminal would obey; it stays the same JSON."""
+    return _UNSEEN_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 @contextmanager
 def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     """Show that something goes on, with the time left once a share done is known.
@@ -32,6 +66,7 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     Where stderr is no terminal, a plain line every ten seconds takes the place of the
     bar, also while nothing is reported.
     """
+    what = printable(what, 200)
     console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}", markup=False),
@@ -338,18 +373,19 @@ def show_facts(title: str, facts: Mapping[str, str]) -> None:
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(name, value)
+        lines = [printable(line) for line in value.split("\n")]
+        table.add_row(printable(name), "\n".join(lines))
     console = Console(markup=False, highlight=False, emoji=False)
-    with console.capture() as lines:
+    with console.capture() as shown:
         console.print(Padding(table, (0, 0, 0, 2), expand=False))
-    print(title)
-    for line in lines.get().splitlines():
+    print(printable(title))
+    for line in shown.get().splitlines():
         print(line.rstrip())
 
 
 def show(label: Any) -> str:
     """Give a label as short printable text."""
-    text = str(label)
+    text = str(label)[: 2 * _LONGEST_LABEL]
     text = text if text.isprintable() and text.strip() == text else repr(text)
     long = len(text) > _LONGEST_LABEL
     return text[: _LONGEST_LABEL - 3] + "..." if long else text

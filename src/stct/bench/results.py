@@ -12,7 +12,7 @@ from stct.bench.battery import Score
 from stct.bench.inputs import Subject
 from stct.bench.methods import TITLES
 from stct.bench.plot import plot
-from stct.data.outputs import SUMMARY, WRITTEN_BY
+from stct.data.outputs import SUMMARY, WRITTEN_BY, sign
 from stct.data.summary import as_json
 
 CSV, PLOT = "bench.csv", "bench.png"
@@ -56,6 +56,7 @@ def write_bench(
         "notes": [*notes, *sorted(failures)],
         "files": [*files, SUMMARY],
     }
+    sign(summary, folder)
     (folder / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     return summary
 

@@ -4,8 +4,11 @@ Heavy imports wait inside the commands so that ``stct --help`` answers at once.
 """
 
 import inspect
+import os
 import signal
 import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from io import TextIOWrapper
 from types import FrameType
@@ -62,13 +65,21 @@ for _command in COMMANDS:
 
 
 def main() -> None:
-    """Run the command; an error is one line on stderr and exit code 2."""
+    """Run the command; an error is one line on stderr and exit code 2.
+
+    With ``STCT_DEBUG=1`` in the environment it comes with its traceback.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # labels in any script
     signal.signal(signal.SIGTERM, _end)
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:  # nohup
+        signal.signal(hangup, _end)
     try:
-        sys.exit(app(prog_name="stct", standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            sys.exit(app(prog_name="stct", standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
         sys.exit(130)
     except MemoryError as error:
@@ -76,16 +87,38 @@ def main() -> None:
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _fail(f"{place}{error.strerror or error}")
-    except ValueError as error:
-        _fail(str(error))
     except Exception as error:
+        if type(error) is ValueError:
+            _fail(str(error))
         # A wrong option or argument; the class depends on the click that typer brings.
         if not hasattr(error, "format_message"):
-            raise
+            _fail(_unexpected(error))
         message = error.format_message().replace("Value error, ", "")
         if not message:  # no command at all: the help has been shown
             sys.exit(2)
         _fail(message)
+    finally:
+        _let_locks_go()
+
+
+def _let_locks_go() -> None:
+    locks = sys.modules.get("stct.data.locks")  # importing it takes its time
+    if locks is not None:
+        locks.let_all_go()
+
+
+def _unexpected(error: Exception) -> str:
+    """Say that nobody has thought of this error, and where more is told."""
+    command = " ".join(["stct", *sys.argv[1:2]])
+    return (
+        f"{command}: {type(error).__name__}: {str(error)[:300]} (an error that stct "
+        "does not expect; STCT_DEBUG=1 in the environment shows where it came from)"
+    )
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    """Show a warning of a library as one line."""
+    _tell(f"stct: warning: {message}")
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
@@ -94,8 +127,16 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 
 def _fail(message: str) -> NoReturn:
-    print(f"stct: error: {' '.join(message.split())}", file=sys.stderr)
+    if os.environ.get("STCT_DEBUG") == "1":
+        traceback.print_exc()
+    _tell(f"stct: error: {message}")
     sys.exit(2)
+
+
+def _tell(text: str) -> None:
+    from stct.console import printable
+
+    print(printable(" ".join(text.split()), 2000), file=sys.stderr)
 
 
 @app.callback(invoke_without_command=True)

@@ -16,15 +16,15 @@ def report(
 
     stct report stct-output --map tsne
     """
-    from stct.console import progress
+    from stct.console import progress, say
     from stct.report import rebuild_report
 
     with progress("Writing the report", quiet=quiet):
         notes = rebuild_report(folder, map_kind=map_kind.value, images=images)
     if not quiet:
-        print(f"{folder / 'report.html'}: open it in a browser")
+        say(f"{folder / 'report.html'}: open it in a browser")
         for note in notes:
-            print(f"note: {note}")
+            say(f"note: {note}")
 
 
 def export(

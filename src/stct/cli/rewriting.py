@@ -101,7 +101,7 @@ def _patch(
     quiet: bool,
     json_output: bool,
 ) -> None:
-    from stct.console import progress
+    from stct.console import progress, say
     from stct.data.patches import apply_patch, describe, reverse
     from stct.data.tables import read_table
 
@@ -118,7 +118,7 @@ def _patch(
     refused = patched.conflicts and not skip_conflicts
     if refused or not json_output:
         for line in describe(patched.conflicts):
-            print(line, file=sys.stderr)
+            say(line, file=sys.stderr)
     if refused:
         raise ValueError(
             f"{table_path}: {len(patched.conflicts)} of {len(changes)} labels are not "
@@ -130,7 +130,7 @@ def _patch(
         conflicts = [conflict._asdict() for conflict in patched.conflicts]
         print(json.dumps({"changed": patched.num_changed, "conflicts": conflicts}))
     elif not quiet:
-        print(f"{patched.num_changed:,} labels changed in {output}")
+        say(f"{patched.num_changed:,} labels changed in {output}")
 
 
 def _read_changes(path: Path, *, back: bool) -> Any:
@@ -171,7 +171,7 @@ def noise(
 
     stct noise photos.csv --kind symmetric --rate 0.5 --seed 0 -o noisy.csv
     """
-    from stct.console import progress
+    from stct.console import progress, say
     from stct.data.columns import read_labels
     from stct.data.embeddings import load_embeddings
     from stct.data.noising import add_noise, keep_column
@@ -222,7 +222,7 @@ def noise(
     if json_output:
         print(json.dumps({"kind": kind.value, "seed": seed, **rates}))
     elif not quiet:
-        print(
+        say(
             f"{output}: {kind.value} noise, nominal rate {noisy.nominal_rate:.2%}, "
             f"actual rate {noisy.actual_rate:.2%}"
         )

@@ -150,6 +150,7 @@ def predict(
     stct predict run new-photos/ -o predictions.csv
     """
     from stct.cli.later import is_corrector, predict_later
+    from stct.console import say
     from stct.data.outputs import check_file
 
     check_file(output, overwrite=overwrite)
@@ -193,6 +194,6 @@ def predict(
             )
         what = "images"
     if not quiet:
-        print(f"{output}: labels of {rows:,} {what}")
+        say(f"{output}: labels of {rows:,} {what}")
         for note in notes:
-            print(f"  note: {note}")
+            say(f"  note: {note}")

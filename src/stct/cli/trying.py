@@ -39,7 +39,7 @@ def bench(
     and peak memory above the embeddings.
     """
     from stct.bench.command import Options, run_bench
-    from stct.console import progress
+    from stct.console import progress, say
     from stct.data.summary import as_json
 
     asked = Options(
@@ -61,10 +61,9 @@ def bench(
     if json_output:
         print(as_json(summary), end="")
     elif not quiet:
-        print("\n".join(lines))
-        for note in summary["notes"]:
-            print(f"note: {note}")
-        print(f"files in {output}: {', '.join(summary['files'])}")
+        for line in [*lines, *(f"note: {note}" for note in summary["notes"])]:
+            say(line)
+        say(f"files in {output}: {', '.join(summary['files'])}")
 
 
 def demo(
@@ -120,10 +119,10 @@ def download(
 
     stct train data/cifar-10-python.tar.gz --preset cpu
     """
-    from stct.console import progress
+    from stct.console import progress, say
     from stct.data.download import HOME, download_cifar
 
     with progress(f"Downloading {name.value}", quiet=quiet) as report:
         path = download_cifar(name.value, folder, home=mirror or HOME, progress=report)
     if not quiet:
-        print(f"{path}: there, with the published MD5")
+        say(f"{path}: there, with the published MD5")

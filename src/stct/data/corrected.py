@@ -1,6 +1,5 @@
 """The folder of one correction, read back: for the report and for other tools."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,10 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.data import summary as summaries
 from stct.data.arrays import Array, row_blocks
-from stct.data.columns import encode_label, is_missing, is_text_column
+from stct.data.columns import (
+    check_ids,
+    encode_label,
+    ids_as_text,
+    is_missing,
+    is_text_column,
+)
+from stct.data.digests import digest_file
 from stct.data.npy import open_npz
-from stct.data.outputs import SUMMARY, WRITTEN_BY
+from stct.data.outputs import SUMMARY
+from stct.data.summary import ACTIONS
 from stct.data.tables import FORMATS, Table, read_table
 
 OUR_COLUMNS = ("id", "given", "label", "confidence", "action")
@@ -66,8 +74,9 @@ class Corrected:
             return None
         shape = self.table.num_rows, len(self.summary["class_names"])
         with open_npz(path) as archive:
-            if "ids" in archive.names and archive.header("ids").shape != shape[:1]:
-                raise ValueError(f"{path}: its ids are not those of {shape[0]} rows")
+            ids = archive.read("ids")
+            if ids.shape != shape[:1] or list(map(str, ids.tolist())) != self.ids:
+                raise ValueError(f"{path}: its ids are not those of the labels")
             if "probabilities" not in archive.names:
                 return None  # of many classes the top is written
         return _checked(path, row_blocks(path, "probabilities", shape))
@@ -90,7 +99,14 @@ def read_corrected(folder: Path) -> Corrected:
     if not found:
         raise ValueError(f"{folder}: no labels.csv, .tsv, .parquet or .jsonl in it")
     path = found[0]
+    if summary["sha256"].get(path.name) != digest_file(path):
+        raise ValueError(
+            f"{path}: not as it was written, by its digest in {SUMMARY}; correct the "
+            "labels again"
+        )
     table = read_table(path)
+    if table.num_rows != summary["rows"]:
+        raise ValueError(f"{path}: {table.num_rows} rows, {SUMMARY} says otherwise")
     lacking = [name for name in OUR_COLUMNS if name not in table.columns]
     if lacking:
         raise ValueError(f"{path}: no column {lacking[0]!r}; stct did not write it")
@@ -101,16 +117,27 @@ def read_corrected(folder: Path) -> Corrected:
         confidence = np.array(table.values("confidence"), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: column 'confidence' must be numbers") from error
+    if not ((confidence >= 0.0) & (confidence <= 1.0)).all():
+        raise ValueError(f"{path}: column 'confidence' must be numbers from 0 to 1")
+    action = np.array(table.values("action"), dtype=object)
+    odd = ~np.isin(action, ACTIONS)
+    if odd.any():
+        raise ValueError(
+            f"{path}: column 'action' must be {', '.join(ACTIONS)}, got "
+            f"{str(action[odd][0])[:40]!r}"
+        )
+    ids = ids_as_text(table.values("id"), f"{path}: column 'id'")
+    check_ids(ids, f"{path}: column 'id'")
     return Corrected(
         folder,
         summary,
         table,
-        [str(value) for value in table.values("id")],
+        ids,
         classes,
         _codes(table, "given", classes),
         _codes(table, "label", classes),
         confidence,
-        np.array(table.values("action"), dtype=np.str_),
+        action.astype(np.str_),
     )
 
 
@@ -124,19 +151,13 @@ def read_summary(folder: Path) -> dict[str, Any]:
             f"{folder}: no {SUMMARY} in it; give the output folder of 'stct correct', "
             "'stct train' or 'stct demo'"
         )
-    try:
-        summary = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: not readable: {error}") from error
-    if not isinstance(summary, dict) or summary.get("written_by") != WRITTEN_BY:
-        raise ValueError(f"{path}: not a summary of stct")
+    summary = summaries.read_summary(path)
     if "kind" in summary:
         raise ValueError(
             f"{folder}: holds labels that are no classes ({summary['kind']}), which "
-            f"have no report; look at {summary['files'][1]}"
+            "have no report; look at its summary"
         )
-    if "class_names" not in summary:
-        raise ValueError(f"{path}: not the summary of a correction")
+    summaries.check_correction(summary, path)
     return summary
 
 

@@ -26,6 +26,11 @@ def _whole(path: Path) -> str:
     if path.is_dir():
         inside = [f"{_whole(p)}  {p.name}\n" for p in sorted(path.iterdir())]
         return _of("".join(inside))
+    return digest_file(path)
+
+
+def digest_file(path: Path) -> str:
+    """Give the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

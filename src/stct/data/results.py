@@ -11,7 +11,7 @@ from stct.data.annotators import ANNOTATORS, annotators_table
 from stct.data.arrays import write_arrays
 from stct.data.columns import encode_label, is_text_column
 from stct.data.inputs import Inputs
-from stct.data.outputs import SUMMARY
+from stct.data.outputs import SUMMARY, sign
 from stct.data.patches import make_patch
 from stct.data.row_digests import row_digests
 from stct.data.since import CHANGED, Previous, list_changes
@@ -80,6 +80,7 @@ def write_results(
     summary["notes"] += renamed
     summary["seconds"] = round(seconds, 3)
     summary["files"] = [*names, *more_files]
+    sign(summary, folder)
     (folder / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     return summary
 

@@ -68,11 +68,11 @@ class Table:
             return list(column.to_pylist())
         except MemoryError:
             raise
-        except Exception as error:  # dates before Christ, times of a day that is not
-            kind = f"column {name!r} holds {column.type}"
+        except Exception as error:  # dates before Christ, times that no day has
             raise ValueError(
-                f"{kind} that Python cannot show: {brief(error)}"
-            ) from None
+                f"column {name!r} holds {column.type} that Python cannot show: "
+                f"{brief(error)}"
+            ) from error
 
     def typed(self, name: str, values: Sequence[Any]) -> Column:
         """Make a new column of the type that column ``name`` has."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stct.data.corrected import Corrected, read_corrected
+from stct.data.locks import locked
 from stct.data.outputs import SUMMARY, whole_file
 from stct.data.summary import as_json
 from stct.numeric.types import Ints
@@ -24,7 +25,7 @@ from stct.report.checking import (
 from stct.report.details import neighbours_to_picture
 from stct.report.neighbours import draw_map, nearest
 from stct.report.page import render
-from stct.report.payload import make_payload
+from stct.report.payload import fingerprint, make_payload
 from stct.report.store import (
     REVIEW,
     Review,
@@ -141,6 +142,13 @@ def rebuild_report(
         Where the images are now, if they have moved: paths of the image column are
         seen from here.
     """
+    if folder.is_dir():
+        with locked(folder):
+            return _rebuild(folder, map_kind, images)
+    return _rebuild(folder, map_kind, images)
+
+
+def _rebuild(folder: Path, map_kind: str, images: Path | None) -> list[str]:
     corrected = read_corrected(folder)
     review = _stored_review(corrected)
     if images is not None:
@@ -202,7 +210,11 @@ def rows_worth_checking(
 def _stored_review(corrected: Corrected) -> Review:
     stored = corrected.folder / REVIEW
     if stored.exists():
-        return read_review(stored, len(corrected.given))
+        review = read_review(stored, len(corrected.given), len(corrected.classes))
+        key = fingerprint(corrected)
+        if review.about.get("key", key) != key:
+            raise ValueError(f"{stored}: of other rows than the labels beside it")
+        return review
     return _gather(corrected, None, None)
 
 
@@ -217,13 +229,13 @@ def _image_folder(folder: Path, review: Review) -> Path | None:
 def _write_files(
     corrected: Corrected, review: Review, *, map_kind: str = "pca"
 ) -> None:
-    """Write both files, each whole."""
+    """Write both files, each whole; neither if the page cannot be made."""
     folder = corrected.folder
     with whole_file(folder / REVIEW, overwrite=True) as path:
         write_review(path, review)
-    # From what is stored, so that a page that is made again has the same bytes.
-    stored = read_review(folder / REVIEW, len(corrected.given))
-    page = render(make_payload(corrected, stored, map_kind=map_kind))
+        # From what is stored, so that a page that is made again has the same bytes.
+        stored = read_review(path, len(corrected.given), len(corrected.classes))
+        page = render(make_payload(corrected, stored, map_kind=map_kind))
     with whole_file(folder / REPORT, overwrite=True) as path:
         path.write_text(page, encoding="utf-8", newline="\n")
     _list_files(folder, corrected.summary)
@@ -258,7 +270,12 @@ def _gather(
         neighbours = nearest(embeddings, detailed, _NUM_NEIGHBOURS)
         flat = draw_map(embeddings, _TSNE_ROWS)
     classes, odds = _candidates(corrected, detailed)
-    about = {"metrics": _plain(metrics), "title": title, "num_first": len(first)}
+    about = {
+        "key": fingerprint(corrected),
+        "metrics": _plain(metrics),
+        "title": title,
+        "num_first": len(first),
+    }
     return Review(fixed, detailed, classes, odds, neighbours, flat, about=about)
 
 

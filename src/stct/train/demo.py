@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct import noise
-from stct.data.outputs import SUMMARY, WRITTEN_BY, whole_folder
+from stct.data.outputs import SUMMARY, WRITTEN_BY, sign, whole_folder
 from stct.data.summary import as_json
 from stct.data.tables import read_table
 from stct.demo import EMBEDDINGS, TABLE, Demo, write_inputs
@@ -68,15 +68,10 @@ def run_training_demo(
     digits = noisy_digits(RATE, seed)
     with whole_folder(folder, overwrite=overwrite) as temporary:
         write_digits(temporary, digits)
-        (temporary / SUMMARY).write_text(
-            as_json(
-                {
-                    "written_by": WRITTEN_BY,
-                    "files": [TRAIN, TEST, TABLE, EMBEDDINGS, RUN, BASELINE, SUMMARY],
-                }
-            ),
-            encoding="utf-8",
-        )
+        files = [TRAIN, TEST, TABLE, EMBEDDINGS, RUN, BASELINE, SUMMARY]
+        summary: dict[str, Any] = {"written_by": WRITTEN_BY, "files": files}
+        sign(summary, temporary)
+        (temporary / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     started = time.perf_counter()
     ours = _run(folder, RUN, assignments, seed, show)
     seconds = time.perf_counter() - started

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from stct.data.digests import digest_file
 from stct.data.images import ImageSet, LazyImages
 from stct.data.inputs import Inputs
-from stct.data.outputs import SUMMARY, WRITTEN_BY
+from stct.data.outputs import SUMMARY, WRITTEN_BY, sign
 from stct.data.results import write_results
 from stct.data.summary import as_json
 from stct.data.tables import Table
@@ -76,6 +77,8 @@ def finish(
         "skipped": data.skipped,
     }
     summary["files"] = [*summary["files"], MODEL]
+    sign(summary, temporary)
+    summary["sha256"][MODEL] = digest_file(run.folder / MODEL)
     (temporary / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     if config.correct.enabled:
         _write_report(temporary, data, H, run, Path(request.data).name)

@@ -26,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 import stct
+from stct.data.locks import lock_file
 from stct.data.outputs import flush
 from stct.train.checkpoint import CHECKPOINT, as_bytes
 from stct.train.files import write_whole
@@ -203,7 +204,7 @@ class Run:
     def _hold(self) -> None:
         lock = (self.folder / ".lock").open("w")
         try:
-            _lock(lock)
+            lock_file(lock)
         except OSError:
             lock.close()
             raise ValueError(f"{self.folder}: another process is at this run") from None
@@ -213,18 +214,6 @@ class Run:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-
-
-def _lock(file: IO[str]) -> None:
-    """Take the lock of an open file; an OSError says that another process has it."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def check_free(folder: Path) -> None:
