@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from stct.data.outputs import whole_file, whole_folder
+from stct.data.outputs import sign, whole_file, whole_folder
 
 
 def make(target, *, overwrite=False, files=("summary.json", "a.txt")):
@@ -10,6 +10,7 @@ def make(target, *, overwrite=False, files=("summary.json", "a.txt")):
         for name in files:
             (folder / name).write_text(name)
         summary = {"written_by": "stct", "files": list(files)}
+        sign(summary, folder)
         (folder / "summary.json").write_text(json.dumps(summary))
 
 

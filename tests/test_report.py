@@ -17,6 +17,7 @@ from stct import LabelCorrector
 from stct.data.corrected import read_corrected
 from stct.data.inputs import Inputs, read_inputs
 from stct.data.results import write_results
+from stct.data.summary import as_json
 from stct.data.tables import Table, read_table
 from stct.report import (
     REPORT_FILES,
@@ -182,7 +183,7 @@ def test_without_embeddings_there_is_a_report_without_a_map(make_run):
     out, _ = make_run()
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     summary["files"] = summary["files"][:4]
-    (out / "summary.json").write_text(json.dumps(summary), "utf-8")
+    (out / "summary.json").write_text(as_json(summary), "utf-8")
     rebuild_report(out)  # of a folder that has no review.npz
     found = payload(out)
     assert found["map"] is None

@@ -93,6 +93,7 @@ def as_json(summary: dict[str, Any]) -> str:
     lines = [
         escape_json(f"  {write(name)}: {write(value)}")
         for name, value in summary.items()
+        if name != _CHECKSUM  # of the summary as it was before
     ]
     body = "{\n" + ",\n".join(lines)
     return f'{body},\n  "{_CHECKSUM}": "{_sha256(body)}"\n}}\n'

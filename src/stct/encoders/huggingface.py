@@ -146,6 +146,22 @@ def rebuild_hf_backbone(recipe: Mapping[str, Any]) -> HFBackbone:
         raise ValueError(f"not a model that transformers knows ({error})") from error
 
 
+@contextmanager
+def offline() -> Iterator[None]:
+    """Ask no hub for anything on the way, whatever a file names."""
+    try:
+        from huggingface_hub import constants
+    except ImportError:  # nobody here who could ask
+        yield
+        return
+    before = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = True
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
 def _transformers(what: str) -> Any:
     try:
         import transformers

@@ -1,6 +1,7 @@
 """Where rows lie: their nearest neighbours and a flat map, in blocks of rows.
 
-X is anything that gives an array for ``X[i:j]``; nothing of size n x n is made.
+X is anything that gives an array for ``X[i:j]``; nothing of size n x n, nor d x d for
+many columns, is made.
 """
 
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from stct.numeric.types import Floats, Ints
 _RIM = 2.0**50  # float32 holds the squares of what is nearer
 _QUERIES = 1_000  # at a time: their distances to a tile of rows are in memory
 _SAMPLE_FOR_AXES = 10_000  # rows that decide on the axes of the map
+_WIDE = 2048  # columns from which as many rows decide, by the smaller Gram matrix
+_BLOCK_BYTES = 2**28  # of rows as float32 that are looked at together
 
 
 class Map(NamedTuple):
@@ -84,6 +87,11 @@ def _nearest(X: Any, rows: Ints, k: int) -> Ints:
     frame = _frame(some)  # its centre keeps the squares small
     queries = frame.see(some)
 
+    def best_of_all(tile: slice) -> tuple[Floats, Ints]:
+        found = [best_of(piece) for piece in _pieces(tile, X.shape[1])]
+        distances, places = zip(*found, strict=True)
+        return np.concatenate(distances, axis=1), np.concatenate(places, axis=1)
+
     def best_of(tile: slice) -> tuple[Floats, Ints]:
         block = frame.see(X[tile])  # (t, d)
         squares = np.einsum("ij,ij->i", block, block)
@@ -98,7 +106,7 @@ def _nearest(X: Any, rows: Ints, k: int) -> Ints:
     distances = np.full((len(rows), 0), np.inf, np.float32)
     places = np.zeros((len(rows), 0), np.intp)
     with single_blas_thread():
-        for more, where in map_tiles(best_of, n):
+        for more, where in map_tiles(best_of_all, n):
             distances = np.concatenate([distances, more], axis=1)
             places = np.concatenate([places, where], axis=1)
             order = np.argsort(distances, axis=1, kind="stable")[:, :k]
@@ -111,24 +119,59 @@ def draw_map(X: Any, num_sample: int, num_components: int = 50) -> Map:
     """Project all rows on the two main axes of an even sample of them (PCA)."""
     n = X.shape[0]
     sample = _evenly(n, num_sample)
-    some = take_rows(X, _evenly(n, _SAMPLE_FOR_AXES))
+    d = X.shape[1]
+    most = _SAMPLE_FOR_AXES if d <= _WIDE else min(_WIDE, _block_rows(d))
+    some = take_rows(X, _evenly(n, most))
     frame = _frame(some)
     some = frame.see(some)
+
+    def project(rows: Any, axes: Floats) -> Floats:
+        pieces = _pieces(slice(0, len(rows)), d)
+        return np.concatenate([frame.see(rows[piece]) @ axes for piece in pieces])
+
     # Any number of threads outside of here gives the same bits.
     with single_blas_thread():
-        values, axes = np.linalg.eigh(some.T @ some)  # (d,), (d, d)
-        axes = axes[:, ::-1][:, :num_components]
+        values, axes = _principal_axes(some, num_components)
         # The sign of an axis is arbitrary: make its largest entry positive.
         largest = np.abs(axes).argmax(axis=0)
         axes = axes * np.sign(axes[largest, np.arange(axes.shape[1])])
         main = np.zeros((X.shape[1], 2), axes.dtype)
         main[:, : axes.shape[1]] = axes[:, :2]
-        tiles = map_tiles(lambda tile: frame.see(X[tile]) @ main, n)
+        tiles = map_tiles(lambda tile: project(X[tile], main), n)
         points = np.concatenate(list(tiles))
-        sample_points = frame.see(take_rows(X, sample)) @ axes
+        parts = _pieces(slice(0, len(sample)), d)
+        sample_points = np.concatenate(
+            [project(take_rows(X, sample[part]), axes) for part in parts]
+        )
     total = max(float(values.sum()), 1e-12)
-    explained = [max(float(v), 0.0) / total for v in values[::-1][:2]]
+    explained = [max(float(v), 0.0) / total for v in values[:2]]
     return Map(points, explained, sample, sample_points)
+
+
+def _principal_axes(rows: Floats, count: int) -> tuple[Floats, Floats]:
+    """Give all variances, largest first, and the main axes (d, k) of rows (m, d).
+
+    From the smaller of the two Gram matrices.
+    """
+    if rows.shape[1] <= _WIDE:
+        values, axes = np.linalg.eigh(rows.T @ rows)  # (d,), (d, d)
+        return values[::-1], axes[:, ::-1][:, :count]
+    values, parts = np.linalg.eigh(rows @ rows.T)  # (m,), (m, m)
+    values, parts = values[::-1], parts[:, ::-1][:, :count]
+    axes = rows.T @ parts  # (d, k)
+    lengths = np.linalg.norm(axes, axis=0)
+    return values, axes / np.where(lengths > 0.0, lengths, 1.0).astype(axes.dtype)
+
+
+def _block_rows(d: int) -> int:
+    return max(_BLOCK_BYTES // (4 * max(d, 1)), 1)
+
+
+def _pieces(rows: slice, d: int) -> list[slice]:
+    """Divide rows of many columns, so that a piece of them fits into memory."""
+    step = _block_rows(d)
+    starts = range(rows.start, rows.stop, step)
+    return [slice(start, min(start + step, rows.stop)) for start in starts]
 
 
 def tsne(points: Floats) -> Floats:

@@ -7,13 +7,12 @@ from copy import deepcopy
 from pathlib import Path
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from stct.train import optimizers
 from stct.train.config import Config
 from stct.train.config_text import as_first_written
-from stct.train.files import read_tensors
+from stct.train.files import read_tensors, tensors_as_bytes
 from stct.train.state import State
 from stct.train.threshold import Threshold
 
@@ -41,7 +40,7 @@ def as_bytes(state: State, notes: Mapping[str, str]) -> bytes:
         "step": str(state.step),
         **notes,
     }
-    return save(_tensors(state), metadata=place)
+    return tensors_as_bytes(_tensors(state), place)
 
 
 def load_checkpoint(folder: Path, state: State, settings: str) -> dict[str, str]:
@@ -57,8 +56,8 @@ def load_checkpoint(folder: Path, state: State, settings: str) -> dict[str, str]
         )
     try:
         _restore(state, tensors, place)
-    except (KeyError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[-1].strip()
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[-1].strip()
         raise ValueError(f"{path}: not a checkpoint of this run ({reason})") from None
     return place
 
@@ -74,7 +73,7 @@ def _tensors(state: State) -> dict[str, Tensor]:
     for field, name in _ARRAYS.items():
         if getattr(state, field) is not None:
             tensors[name] = torch.from_numpy(getattr(state, field))
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+    return tensors
 
 
 def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) -> None:
@@ -83,8 +82,12 @@ def _restore(state: State, tensors: dict[str, Tensor], place: dict[str, str]) ->
     if frozen:
         state.frozen = deepcopy(state.network)
         state.frozen.load_state_dict(frozen)
+    if place["phase"] not in ("pretrain", "srl", "done"):
+        raise ValueError("a phase that is none")
     state.phase = place["phase"]
     state.round, state.step = int(place["round"]), int(place["step"])
+    if not (0 <= state.round < 10**6 and 0 <= state.step < 10**9):
+        raise ValueError("a round or a step that is none")
     state.memory = optimizers.only_memory(tensors)
     if "threshold" in tensors:
         state.threshold = Threshold(tensors["threshold"])

@@ -1,7 +1,7 @@
 """``stct train``: from data on the disk to a run directory."""
 
 import math
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import nn
 from stct.data.columns import as_targets
 from stct.data.images import PHOTO_SIDE
 from stct.data.outputs import SUMMARY
+from stct.encoders.huggingface import offline
 from stct.labels import encode
 from stct.train.config_text import to_toml
 from stct.train.cost import describe
@@ -102,9 +103,11 @@ def _run(
     facts = run_facts(request, data, encoded)
     if run is not None:
         check_same(run, facts)
-    start = prepare(
-        task, fabric=fabric, resume_from=folder if resume else None, say=say
-    )
+    # A run that goes on fetches nothing: its folder names an encoder, not the user.
+    with offline() if resume else nullcontext():
+        start = prepare(
+            task, fabric=fabric, resume_from=folder if resume else None, say=say
+        )
     if fabric.device.type == "cpu":
         before = None if run is None else run.facts.get("threads")
         flops = max((cost.flops for cost in start.costs), default=math.inf)

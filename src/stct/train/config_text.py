@@ -119,10 +119,20 @@ def _build(kind: Any, values: Any) -> Any:
         raise ValueError(f"settings of another version: {odd[0]!r} does not fit")
     return kind(
         **{
-            name: _build(hints[name], value) if is_dataclass(hints[name]) else value
+            name: _build(hints[name], value)
+            if is_dataclass(hints[name])
+            else _checked(hints[name], value, name)
             for name, value in values.items()
         }
     )
+
+
+def _checked(kind: type, value: Any, name: str) -> Any:
+    """Refuse a setting of another type; a whole number may stand for a number."""
+    fits = type(value) is kind or (kind is float and type(value) is int)
+    if not fits:
+        raise ValueError(f"{name} is {value!r}, not {kind.__name__}")
+    return value
 
 
 def as_first_written(config: Config) -> dict[str, Any]:

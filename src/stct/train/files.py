@@ -1,10 +1,19 @@
 """Files of training on the disk: written whole or not at all, read as plain data."""
 
+import hashlib
+import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
 from torch import Tensor
+
+from stct.data.files import check_regular, reading
+
+_CHECKSUM = "sha256"
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -22,11 +31,37 @@ def write_whole(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def tensors_as_bytes(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> bytes:
+    """Make a safetensors file in memory, with texts and a checksum of everything."""
+    whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    return save(whole, metadata={**texts, _CHECKSUM: _digest(whole, texts)})
+
+
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Read a safetensors file and its texts; nothing in it is ever run."""
-    try:
+    """Read a file of `tensors_as_bytes`; nothing in it is ever run.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or not as it was written.
+    """
+    check_regular(path)
+    with reading(path, "not a safetensors file of stct"):
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"{path}: not a safetensors file ({error})") from None
+            texts = dict(file.metadata() or {})
+        checksum = texts.pop(_CHECKSUM, None)
+        if checksum is None:
+            raise ValueError("it has no checksum")
+        if checksum != _digest(tensors, texts):
+            raise ValueError("damaged or changed, its checksum does not fit")
+    return tensors, texts
+
+
+def _digest(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps(sorted(texts.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        values = tensor.detach().cpu().contiguous()
+        digest.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
+        digest.update(values.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

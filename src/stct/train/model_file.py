@@ -6,16 +6,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors.torch import save
 from torch import Tensor, nn
 
-from stct.encoders.huggingface import HFBackbone
+from stct.data.files import parse_json, reading
+from stct.data.schema import Field, check_fields, is_count, list_of
+from stct.encoders.huggingface import HFBackbone, offline
 from stct.train import networks
 from stct.train.config import Encoder
-from stct.train.files import read_tensors, write_whole
+from stct.train.files import read_tensors, tensors_as_bytes, write_whole
 
 MODEL, PRETRAINED = "model.safetensors", "pretrained.safetensors"
 _VERSION = 1
+_LARGEST_IMAGE = 4096  # pixels of a side
 
 
 class About(NamedTuple):
@@ -39,8 +41,8 @@ def save_model(path: Path, network: networks.Network, about: About) -> None:
     }
     if isinstance(network.encoder, HFBackbone):  # its folder may be gone one day
         facts["recipe"] = network.encoder.recipe
-    tensors = {k: v.contiguous().cpu() for k, v in network.state_dict().items()}
-    write_whole(path, save(tensors, metadata={"about": json.dumps(facts)}))
+    tensors = {k: v.cpu() for k, v in network.state_dict().items()}
+    write_whole(path, tensors_as_bytes(tensors, {"about": json.dumps(facts)}))
 
 
 def load_model(
@@ -54,16 +56,23 @@ def load_model(
             f"{path}: was trained with a network of its author's own; pass it: "
             "STCT.load(path, encoder=...)"
         )
-    network = networks.build(
-        about.encoder,
-        num_classes=len(about.classes),
-        mean=tensors.get("mean", torch.zeros(1)).flatten(),
-        std=tensors.get("std", torch.ones(1)).flatten(),
-        generator=torch.Generator(),
-        encoder=encoder,
-        image_shape=about.image_shape,
-        recipe=about.recipe,
-    )
+    pretrained = about.encoder.name != "wrn" and not about.own_encoder
+    if pretrained and encoder is None and about.recipe is None:
+        raise ValueError(
+            f"{path}: names {about.encoder.name!r} and does not hold what is needed to "
+            "build it; nothing is fetched for a model file"
+        )
+    with offline(), reading(path, "not a model of stct train"):
+        network = networks.build(
+            about.encoder,
+            num_classes=len(about.classes),
+            mean=tensors.get("mean", torch.zeros(1)).flatten(),
+            std=tensors.get("std", torch.ones(1)).flatten(),
+            generator=torch.Generator(),
+            encoder=encoder,
+            image_shape=about.image_shape,
+            recipe=about.recipe,
+        )
     _fill(network, tensors, path)
     return network.eval(), about
 
@@ -90,10 +99,11 @@ def _read(path: Path) -> tuple[dict[str, Tensor], About]:
     if not path.is_file():
         raise ValueError(f"{path}: there is no such model file")
     tensors, texts = read_tensors(path)
-    try:
-        facts = json.loads(texts["about"])
+    with reading(path, "not a model of stct train"):
+        facts = parse_json(texts["about"], path)
         if facts["stct_model"] != _VERSION:
             raise ValueError(f"version {facts['stct_model']}")
+        check_fields(facts, _FACTS, path)
         channels, height, width = facts["image_shape"]
         return tensors, About(
             Encoder(**facts["encoder"]),
@@ -102,8 +112,26 @@ def _read(path: Path) -> tuple[dict[str, Tensor], About]:
             (int(channels), int(height), int(width)),
             facts.get("recipe"),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: not a model of stct train ({error})") from None
+
+
+def _is_size(value: Any) -> bool:
+    return is_count(value) and 1 <= value <= _LARGEST_IMAGE
+
+
+def _is_label(value: Any) -> bool:
+    return type(value) in (str, int, float, bool)
+
+
+_FACTS = {
+    "encoder": Field("an object", lambda v: isinstance(v, dict)),
+    "own_encoder": Field("true or false", lambda v: isinstance(v, bool)),
+    "classes": Field(
+        "two labels or more",
+        lambda v: list_of(_is_label)(v) and len(v) > 1,
+    ),
+    "image_shape": Field("channels, height, width", list_of(_is_size, 3)),
+    "recipe": Field("an object", lambda v: isinstance(v, dict), required=False),
+}
 
 
 def _fill(network: networks.Network, tensors: dict[str, Tensor], path: Path) -> None:

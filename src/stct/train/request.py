@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from stct.data.columns import as_targets
+from stct.data.files import read_json, reading
 from stct.data.images import PHOTO_SIDE, ImageSet, LazyImages, read_images
+from stct.data.schema import Field, check_fields, is_text, maybe
 from stct.encoders.embedding import HUGGING_FACE
 from stct.labels import EncodedLabels
 from stct.train.config import Config
@@ -94,22 +96,31 @@ def read_request(folder: Path) -> Request:
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"{folder}: not a run directory, it has no {CONFIG}")
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        raise ValueError(f"{path}: not written by stct train") from None
-    names = Request.__dataclass_fields__
-    try:
+    facts = read_json(path)
+    check_fields(facts, _FIELDS, path)
+    with reading(path, "not of this version of stct"):
         # What an older version did not know has its default.
         values = {
             name: facts[name]
-            for name, about in names.items()
+            for name, about in Request.__dataclass_fields__.items()
             if name in facts or about.default is MISSING
         }
         values["config"] = from_dict(values["config"])
         return Request(**values)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: not of this version of stct ({error})") from None
+
+
+_FIELDS = {
+    "data": Field("text", is_text),
+    "config": Field("an object", lambda v: isinstance(v, dict)),
+    "seed": Field("a whole number", lambda v: type(v) is int),
+    "preset": Field("text", is_text),
+    **{
+        name: Field("null or text", maybe(is_text), required=False)
+        for name in ("test", "init", "image_column", "id_column")
+    },
+    "label_column": Field("text", is_text, required=False),
+    "skip_bad": Field("true or false", lambda v: isinstance(v, bool), required=False),
+}
 
 
 def read_data(

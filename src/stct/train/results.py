@@ -2,16 +2,27 @@
 
 import csv
 import io
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from stct.data import summary as summaries
 from stct.data.digests import digest_file
 from stct.data.images import ImageSet, LazyImages
 from stct.data.inputs import Inputs
 from stct.data.outputs import SUMMARY, WRITTEN_BY, sign
 from stct.data.results import write_results
+from stct.data.schema import (
+    Field,
+    check_fields,
+    is_count,
+    is_number,
+    is_share,
+    is_text,
+    list_of,
+    maybe,
+    object_of,
+)
 from stct.data.summary import as_json
 from stct.data.tables import Table
 from stct.labels import EncodedLabels
@@ -29,12 +40,31 @@ _NOT_DRAWN = ("phase", "seconds", "labels_changed", "selected", "unlabeled")
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """Give the summary of a finished run."""
-    try:
-        summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        summary["training"]["rounds"]
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{folder}: its {SUMMARY} is not that of a run") from None
-    return dict(summary)
+    path = folder / SUMMARY
+    summary = summaries.read_summary(path)
+    if "training" not in summary:
+        raise ValueError(f"{path}: not the summary of a run")
+    check_fields(summary, _FIELDS, path)
+    check_fields(summary["training"], _TRAINING, path)
+    if "class_names" in summary:
+        summaries.check_correction(summary, path)
+    return summary
+
+
+_ROUND = object_of(is_share, "noisy_validation_accuracy")
+_FIELDS = {
+    "rows": Field("a whole number", is_count),
+    "seconds": Field("a number", is_number),
+    "notes": Field("a list of texts", list_of(is_text)),
+    "files": Field("a list of texts", list_of(is_text)),
+}
+_TRAINING = {
+    "preset": Field("text", is_text),
+    "rounds": Field(
+        "results of one round or more", lambda v: list_of(_ROUND)(v) and bool(v)
+    ),
+    "test_accuracy": Field("null or a share", maybe(is_share)),
+}
 
 
 def finish(

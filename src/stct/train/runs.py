@@ -26,8 +26,10 @@ import torch
 from numpy.typing import NDArray
 
 import stct
+from stct.data.files import parse_json, read_json, read_text
 from stct.data.locks import lock_file
 from stct.data.outputs import flush
+from stct.data.schema import Field, check_fields, is_count, is_text
 from stct.train.checkpoint import CHECKPOINT, as_bytes
 from stct.train.files import write_whole
 from stct.train.state import State
@@ -36,6 +38,10 @@ _NO_LOSSES = ("phase", "round", "step", "seconds")
 CONFIG, METRICS = "config.json", "metrics.jsonl"
 _SCRATCH = ".results.tmp"
 _VERSION = 1  # of the directory's layout
+_ENTRY = {
+    "phase": Field("text", is_text),
+    "round": Field("a whole number", is_count),
+}
 
 
 class Run:
@@ -77,11 +83,10 @@ class Run:
         path = folder / CONFIG
         if not path.is_file():
             raise ValueError(f"{folder}: not a run directory, it has no {CONFIG}")
-        try:
-            facts = json.loads(path.read_text(encoding="utf-8"))
-            version = facts["run_version"]
-        except (ValueError, KeyError, TypeError):
-            raise ValueError(f"{path}: not written by stct train") from None
+        facts = read_json(path)
+        if not isinstance(facts, dict) or "run_version" not in facts:
+            raise ValueError(f"{path}: not written by stct train")
+        version = facts["run_version"]
         if version != _VERSION:
             raise ValueError(
                 f"{folder}: a run of another version of stct ({version}, this one is "
@@ -144,8 +149,11 @@ class Run:
         }
 
     def _metrics(self) -> list[dict[str, Any]]:
-        lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
+        path = self.folder / METRICS
+        entries = [parse_json(line, path) for line in read_text(path).splitlines()]
+        for entry in entries:
+            check_fields(entry, _ENTRY, path)
+        return entries
 
     def scratch(self) -> Path:
         """Give an empty folder for `adopt`."""
