@@ -118,8 +118,7 @@ def change_array(array, draw):
     if kind == 2:
         return array[..., None]
     if kind == 3:
-        new = array.astype([np.float64, np.int64, np.uint8, "U5"][draw.integers(4)])
-        return new
+        return array.astype([np.float64, np.int64, np.uint8, "U5"][draw.integers(4)])
     if kind == 4 and array.ndim and len(array) > 1:
         return array[draw.permutation(len(array))]
     changed = array.copy()

@@ -23,9 +23,7 @@ def main():
     parser.add_argument("--state", type=Path, default=Path(".fuzz.jsonl"))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--only", type=int)
-    parser.add_argument(
-        "--light", action="store_true", help="leave out what needs torch"
-    )
+    parser.add_argument("--light", action="store_true", help="without torch")
     asked = parser.parse_args()
     if asked.only is not None:
         worker = Worker()
@@ -69,12 +67,11 @@ def report(results):
         cases[result["kind"]] += 1
         refused[result["kind"]] += result["refused"]
         wrong[result["kind"]] += bool(result["wrong"])
-    for kind, count in cases.items():
-        print(
-            f"{kind:20} {count:6,} cases {refused[kind]:6,} refused {wrong[kind]:4,} wrong"
-        )
-    print(f"{'all':20} {len(results):6,} cases {refused.total():6,} refused "
-          f"{wrong.total():4,} wrong")  # fmt: skip
+    for kind in [*cases, "all"]:
+        numbers = [
+            c.total() if kind == "all" else c[kind] for c in (cases, refused, wrong)
+        ]
+        print("{:20} {:6,} cases {:6,} refused {:4,} wrong".format(kind, *numbers))
     for result in results:
         if result["wrong"]:
             print(f"case {result['case']} ({result['kind']}): {result['wrong']}")
