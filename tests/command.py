@@ -1,6 +1,7 @@
 """Run the real command in a real process, and small data for it."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -24,6 +25,12 @@ def stct(*arguments, cwd, **keywords):
 def run_here(*arguments):
     """The command in this process; an error is raised with its one line."""
     return app([str(a) for a in arguments], standalone_mode=False)
+
+
+def heed_signals():
+    """For ``preexec_fn``: a child heeds Ctrl-C, also where these tests ignore it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def assert_error(done, *fragments):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import assert_error, stct
+from command import assert_error, heed_signals, stct
 from sklearn.datasets import load_digits
 from sklearn.metrics import f1_score
 
@@ -197,6 +197,7 @@ def test_ctrl_c_ends_the_processes_and_leaves_nothing(folder, tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=heed_signals,
     )
     assert process.stderr.readline().startswith("Benchmarking: ")
     process.send_signal(signal.SIGINT)

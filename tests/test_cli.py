@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
-from command import blobs, stct
+from command import blobs, heed_signals, stct
 from pyarrow import parquet
 
 from stct import console
@@ -294,61 +294,60 @@ def test_a_log_file_gets_lines_while_nothing_is_reported(capsys, monkeypatch):
     assert capsys.readouterr().err.count("\n") <= 1  # nothing after the end
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_and_leaves_nothing(tmp_path, end):
-    pipe = tmp_path / "t.csv"
-    os.mkfifo(pipe)
-    command = [
-        sys.executable,
-        "-m",
-        "stct",
-        "correct",
-        "t.csv",
-        "--embeddings",
-        "e.npy",
-    ]
-    process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    writer = None
-    while writer is None and process.poll() is None:
-        with contextlib.suppress(OSError):  # nobody reads yet
-            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        time.sleep(0.05)
-    process.send_signal(end)
-    stdout, stderr = process.communicate(timeout=60)
-    os.close(writer)
-    assert process.returncode == 128 + end
-    assert b"Traceback" not in stderr
-    assert stdout == b""
-    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
-
-
-STOPPED_WHILE_WRITING = """
+STOPPED = """
 import time
 from stct import cli
 from stct.data import tables
+from stct.data.tables import read_table
+
+def stop(*arguments):
+    print("here", flush=True)
+    time.sleep(60)
 
 def write_table(path, table):
     path.write_text("half of")
-    print("writing", flush=True)
-    time.sleep(60)
+    stop()
 
-tables.write_table = write_table
+if {reading}:
+    tables.as_text = stop
+else:
+    tables.write_table = write_table
 cli.main()
 """
 
 
-def test_sigterm_while_writing_leaves_nothing_half_written(tmp_path):
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("reading", [True, False])
+def test_a_signal_ends_it_and_leaves_nothing(tmp_path, end, reading):
     (tmp_path / "t.csv").write_text("label\na\nb\n")
-    command = [sys.executable, "-c", STOPPED_WHILE_WRITING]
     process = subprocess.Popen(
-        [*command, "noise", "t.csv", "-o", "out.csv"],
+        [sys.executable, "-c", STOPPED.format(reading=reading)]
+        + ["noise", "t.csv", "-o", "out.csv"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_signals,
     )
-    assert process.stdout.readline() == b"writing\n"
-    process.terminate()
-    process.communicate(timeout=60)
-    assert process.returncode == 143
+    assert process.stdout.readline() == b"here\n"
+    process.send_signal(end)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + end
+    assert (stdout, stderr) == (b"", b"")
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_nohup_is_heeded(tmp_path):
+    """A hangup does not end what was started to go on without a terminal."""
+    (tmp_path / "t.csv").write_text("label\na\nb\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED.format(reading=True).replace("60", "1")]
+        + ["noise", "t.csv", "-o", "out.csv"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert process.stdout.readline() == b"here\n"
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 2  # what it has read is nothing

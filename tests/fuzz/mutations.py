@@ -117,7 +117,7 @@ def change_array(array, draw):
         return np.concatenate([array, array]) if array.ndim else array.reshape(1)
     if kind == 2:
         return array[..., None]
-    if kind == 3:
+    if kind == 3 and array.dtype.kind != "U":
         return array.astype([np.float64, np.int64, np.uint8, "U5"][draw.integers(4)])
     if kind == 4 and array.ndim and len(array) > 1:
         return array[draw.permutation(len(array))]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.data import summary as summaries
+from stct.data import summary_file as summaries
 from stct.data.arrays import Array, row_blocks
 from stct.data.columns import (
     check_ids,
@@ -20,7 +20,7 @@ from stct.data.columns import (
 from stct.data.digests import digest_file
 from stct.data.npy import open_npz
 from stct.data.outputs import SUMMARY
-from stct.data.summary import ACTIONS
+from stct.data.summary_file import ACTIONS
 from stct.data.tables import FORMATS, Table, read_table
 
 OUR_COLUMNS = ("id", "given", "label", "confidence", "action")

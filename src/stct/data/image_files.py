@@ -28,6 +28,7 @@ ENDINGS = (
     *(".ppm", ".pgm", ".pbm", ".pnm", ".jfif"),
 )
 THREADS = 8
+_FREE_PIXELS, _PIXELS_PER_BYTE = 2**24, 2_000  # one colour packs a thousand in a byte
 _GREY = ("1", "L", "LA", "La", "I;16", "I;16L", "I;16B", "I")
 _ORIENTATION = 0x0112  # the EXIF tag; 5 to 8 swap width and height
 _WHITE = (255, 255, 255, 255)
@@ -130,13 +131,21 @@ def open_image(source: Source) -> "Image.Image":
         if not isinstance(source, bytes):
             check_regular(source)
         file = io.BytesIO(source) if isinstance(source, bytes) else source
-        return Image.open(file, formats=FORMATS)
+        image = Image.open(file, formats=FORMATS)
     except FileNotFoundError as error:
         raise BadImage("there is no such file") from error
     except ValueError as error:
         raise BadImage(_reason(error).removeprefix(f"{source!s}: ")) from error
     except Exception as error:  # Pillow raises many kinds for a damaged file
         raise BadImage(_reason(error)) from error
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    if image.width * image.height > max(_FREE_PIXELS, _PIXELS_PER_BYTE * size):
+        image.close()
+        raise BadImage(
+            f"{image.width} x {image.height} pixels in {size:,} bytes: damaged, or "
+            "made to fill the memory"
+        )
+    return image
 
 
 def _in_layout(image: "Image.Image", layout: Layout) -> Pixels:

@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ def whole_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
             _check_folder(target, overwrite=overwrite)
             _keep_modes(target, temporary)
             _swap(temporary, target)
-            flush(target.parent)
+            _confirm(target.parent)
         except OSError as error:
             raise _not_written(target, error) from error
         finally:
@@ -80,7 +80,7 @@ def whole_file(target: Path, *, overwrite: bool) -> Iterator[Path]:
             if target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             temporary.replace(target)
-            flush(target.parent)
+            _confirm(target.parent)
         except OSError as error:
             raise _not_written(target, error) from error
         finally:
@@ -262,6 +262,12 @@ def _flush_all(folder: Path) -> None:
         else:
             flush(path)
     flush(folder)
+
+
+def _confirm(folder: Path) -> None:
+    """Flush the names in a folder; the output is there, and no failure undoes it."""
+    with suppress(OSError):
+        flush(folder)
 
 
 def flush(path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from stct.data import summary as summaries
+from stct.data import summary_file as summaries
 from stct.data.digests import digest_file
 from stct.data.images import ImageSet, LazyImages
 from stct.data.inputs import Inputs
