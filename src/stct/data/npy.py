@@ -198,11 +198,11 @@ def _refuse_pickle(file: IO[bytes]) -> None:
 def check_member(member: zipfile.ZipInfo) -> None:
     """Refuse a member of a zip file that inflates out of all proportion."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{member.filename}: compressed as numpy.savez never does")
+        raise ValueError(f"{member.filename}: compressed in a way that is not read")
     if member.file_size > max(_FREE_SIZE, _MOST_TIMES * member.compress_size):
         raise ValueError(
             f"{member.filename}: {member.compress_size:,} bytes that inflate to "
-            f"{member.file_size:,}; save it with numpy.savez, not compressed"
+            f"{member.file_size:,}; save it without compression"
         )
 
 

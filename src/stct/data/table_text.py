@@ -5,8 +5,11 @@ What is not said is guessed, and a note names the guess.
 
 import codecs
 import gzip
-import zlib
+import io
 from pathlib import Path
+
+from stct.data import files
+from stct.data.files import reading
 
 BOM = "\ufeff"
 GZ = ".gz"
@@ -15,18 +18,22 @@ _OTHERS = (";", "\t", "|")  # that a .csv may have in place of a comma
 _WORDS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
 _GUESSED = "cp1252"  # Western Windows: what Excel writes there
 _LONGEST_HEADER = 2**20  # characters
+_FREE_BYTES, _MOST_TIMES = 2**28, 100  # of what is compressed
 _SHOWN = 20  # characters around the first one that was guessed
 
 
 def read_bytes(path: Path) -> bytes:
     """Read a file, also a compressed one."""
-    data = path.read_bytes()
+    data = files.read_bytes(path)
     if path.suffix.lower() != GZ:
         return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path}: not a readable .gz file: {error}") from error
+    most = max(_FREE_BYTES, _MOST_TIMES * len(data))
+    with reading(path, "not a readable .gz file"):
+        with gzip.open(io.BytesIO(data)) as file:
+            text = file.read(most + 1)
+        if len(text) > most:
+            raise ValueError(f"{len(data):,} bytes that inflate to more than {most:,}")
+    return text
 
 
 def check_encoding(name: str) -> None:

@@ -7,6 +7,11 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
 
+from stct.data.files import reading
+from stct.data.npy import check_member
+
+_MOST_COLUMNS = 2**14  # of Excel itself
+
 
 def read_sheet(path: Path, data: bytes) -> tuple[list[list[str]], list[str]]:
     """Give the rows of the first sheet, header first, and notes.
@@ -20,16 +25,19 @@ def read_sheet(path: Path, data: bytes) -> tuple[list[list[str]], list[str]]:
         raise ValueError(
             f"{path}: reading .xlsx needs openpyxl: pip install 'stct[excel]'"
         ) from error
-    try:
-        with warnings.catch_warnings():  # of styles that it does not know
-            warnings.simplefilter("ignore")
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            names = book.sheetnames
-            found = book.worksheets[0].iter_rows(values_only=True)
-            rows = [[_text(cell) for cell in row] for row in found]
-            book.close()
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, IndexError) as error:
-        raise ValueError(f"{path}: not a readable .xlsx workbook: {error}") from error
+    with (
+        reading(path, "not a readable .xlsx workbook"),
+        warnings.catch_warnings(),  # of styles that it does not know
+        zipfile.ZipFile(io.BytesIO(data)) as parts,
+    ):
+        warnings.simplefilter("ignore")
+        for part in parts.infolist():
+            check_member(part)
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        names = book.sheetnames
+        found = book.worksheets[0].iter_rows(values_only=True)
+        rows = [[_text(cell) for cell in _cut(row)] for row in found]
+        book.close()
     rows = [row for row in rows if any(row)]
     width = max((len(_stripped(row)) for row in rows), default=0)
     rows = [(row + [""] * width)[:width] for row in rows]
@@ -39,6 +47,13 @@ def read_sheet(path: Path, data: bytes) -> tuple[list[list[str]], list[str]]:
             f"{path.name} has {len(names)} sheets; the first was read, {names[0]!r}"
         )
     return rows, notes
+
+
+def _cut(row: Any) -> list[Any]:
+    """Refuse a row that only says that it is wide."""
+    if len(row) > _MOST_COLUMNS:
+        raise ValueError(f"a row of {len(row):,} cells")
+    return list(row)
 
 
 def _stripped(row: list[str]) -> list[str]:

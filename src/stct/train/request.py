@@ -116,7 +116,7 @@ _FIELDS = {
     "preset": Field("text", is_text),
     **{
         name: Field("null or text", maybe(is_text), required=False)
-        for name in ("test", "init", "image_column", "id_column")
+        for name in ("test", "init", "image_column", "id_column", "encoder")
     },
     "label_column": Field("text", is_text, required=False),
     "skip_bad": Field("true or false", lambda v: isinstance(v, bool), required=False),
