@@ -319,6 +319,11 @@ def test_check_passes_fails_or_cannot_tell(folder, run):
         "check", "old.csv", "--embeddings", "old.npy", "--max-wrong", 0.6
     )
     assert (code, out[:4]) == (0, "pass")
+    np.save("noise.npy", np.random.default_rng(0).normal(size=(600, 4)))
+    arguments = ["--embeddings", "noise.npy", "--max-wrong", 0.05]
+    code, out, _ = run("check", "old.csv", *arguments)
+    assert code == 3
+    assert "the features say nothing of the 600 labels" in out
     arguments = ["--from", "run", "--embeddings", "old.npy", "--max-wrong", 0.01]
     assert run("check", "old.csv", *arguments)[0] == 1
 

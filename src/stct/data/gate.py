@@ -29,7 +29,7 @@ _MOST_ROWS = 2**20  # of an audit that is proposed
 class WrongShare(NamedTuple):
     """Share of wrong labels with an interval of 95%, and where it comes from."""
 
-    value: float
+    value: float | None  # None: the features say nothing of it
     interval: tuple[float, float]
     num_rows: int  # labelled rows of the table
     verified: int | None  # rows that a person looked at; None: estimated
@@ -58,6 +58,11 @@ class Verdict(NamedTuple):
     @property
     def sentence(self) -> str:
         """One line for people."""
+        if self.share.value is None:
+            return (
+                f"undecided: {self.table}: the features say nothing of the "
+                f"{self.share.num_rows:,} labels; an audit of random rows would tell"
+            )
         low, high = self.share.interval
         by = "estimated"
         if self.share.verified is not None:
@@ -100,7 +105,7 @@ def share_of(corrector: "LabelCorrector", inputs: Inputs) -> WrongShare:
     notes = [*inputs.notes, *corrector.notes_]
     count = int(np.sum(~inputs.missing))
     if corrector.termination_condition_ == "nothing_learnt":
-        return WrongShare(0.5, (0.0, 1.0), count, None, notes)
+        return WrongShare(None, (0.0, 1.0), count, None, notes)
     return WrongShare(
         1.0 - accuracy.before, (1.0 - high, 1.0 - low), count, None, notes
     )
@@ -144,7 +149,7 @@ def judge_share(table: Path, share: WrongShare, max_wrong: float) -> Verdict:
     elif low > max_wrong:
         code = FAIL
     rows = None
-    if code == UNDECIDED:
+    if code == UNDECIDED and share.value is not None:
         rows = rows_that_decide(share.value, max_wrong, share.num_rows)
     return Verdict(table, share, max_wrong, code, rows)
 
