@@ -283,6 +283,31 @@ def audit(folder, name, rows, truth=TRUTH):
         out.writerows([row, NAMES[GIVEN[row]], NAMES[truth[row]]] for row in rows)
 
 
+def test_a_batch_takes_an_audit_and_another_separator(folder, run):
+    rows = range(600, 900)
+    write(folder, "semi", rows)
+    path = folder / "semi.csv"
+    path.write_text(path.read_text().replace(",", ";"))
+    audit(folder, "seen.csv", rows[::3])
+    arguments = ["--embeddings", "semi.npy", "--sep", ";"]
+    code, out, _ = run(
+        *["correct", "semi.csv", "--from", "run", "--audit", "seen.csv", *arguments],
+        *["-o", "audited", "--json"],
+    )
+    assert code == 0
+    summary = json.loads(out)
+    share = np.mean(GIVEN[600:900:3] != TRUTH[600:900:3])
+    assert summary["noise_rate"] == pytest.approx(share)
+    written = (folder / "audited" / "labels.csv").read_text().splitlines()
+    said = [line.split(";")[2] for line in written[1:]]
+    assert said[::3] == NAMES[TRUTH[600:900:3]].tolist()
+    only = ["--max-wrong", 0.9, "--quiet"]
+    assert run("check", "semi.csv", "--from", "run", *arguments, *only) == (0, "", "")
+    assert run("check", "semi.csv", "--audit", "seen.csv", "--sep", ";", *only)[0] == 0
+    code, _, _ = run("predict", "run", "semi.csv", *arguments, "-o", "s.csv", "--quiet")
+    assert code == 0
+
+
 def test_check_passes_fails_or_cannot_tell(folder, run):
     few = np.random.default_rng(1).choice(600, 60, replace=False)
     audit(folder, "audit.csv", few)

@@ -18,6 +18,8 @@ def check(
     earlier: options.CheckedBy = None,
     label_column: shared.LabelColumn = "label",
     id_column: shared.IdColumn = None,
+    sep: shared.Separator = None,
+    encoding: shared.Encoding = None,
     junit: options.JUnitFile = None,
     overwrite: options.ReplaceJUnit = False,
     quiet: options.QuietCheck = False,
@@ -50,7 +52,12 @@ def check(
     silent = quiet or json_output
     if audit is not None:
         share = share_by_audit(
-            table, audit, label_column=label_column, id_column=id_column
+            table,
+            audit,
+            label_column=label_column,
+            id_column=id_column,
+            sep=sep,
+            encoding=encoding,
         )
     elif earlier is not None:
         judged = judge_later(
@@ -60,6 +67,8 @@ def check(
             embeddings_column=embeddings_column,
             label_column=label_column,
             id_column=id_column,
+            sep=sep,
+            encoding=encoding,
             quiet=silent,
         )
         share = share_of(judged.corrector, judged.inputs)
@@ -73,6 +82,8 @@ def check(
                 embeddings_column=embeddings_column,
                 label_column=label_column,
                 id_column=id_column,
+                sep=sep,
+                encoding=encoding,
             )
         corrector = LabelCorrector()
         with progress("Estimating", quiet=silent) as report:

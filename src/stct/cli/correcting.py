@@ -137,15 +137,25 @@ def correct(
             label_column=label_column,
             id_column=id_column,
             image_column=image_column,
+            sep=sep,
+            encoding=encoding,
             locked_column=locked_column,
             locked=locked,
+            audit=audit,
+            command=command_of(context),
             skip_bad=skip_bad,
             cache_dir=cache_dir,
             use_cache=not no_cache,
             quiet=silent,
         )
         summary = _write(
-            output, table, *judged, image_column, overwrite=overwrite, quiet=silent
+            output,
+            table,
+            *judged,
+            image_column,
+            previous=previous,
+            overwrite=overwrite,
+            quiet=silent,
         )
         _show(summary, output, start, quiet=quiet, json_output=json_output)
         return
@@ -340,19 +350,12 @@ def _show(
         show_summary(summary, output, time.perf_counter() - start)
 
 
-_NOT_WITH_FROM = (
-    "method",
-    "pred_probs",
-    "audit",
-    "since",
-    "seed",
-    "text_column",
-    "feature_columns",
-    "annotations",
-    "label_columns",
-    "multi_label",
-    "numeric",
-)
+_WITH_FROM = {  # everything else is the earlier run's own
+    *("table", "embeddings", "embeddings_column", "encoder", "skip_bad", "cache_dir"),
+    *("no_cache", "label_column", "id_column", "sep", "encoding", "locked_column"),
+    *("locked", "audit", "image_column", "min_odds", "earlier", "refit", "engine"),
+    *("ray_address", "since", "output", "overwrite", "quiet", "json_output"),
+}
 
 
 def _check_from(context: typer.Context, earlier: Path | None, output: Path) -> None:
@@ -363,9 +366,10 @@ def _check_from(context: typer.Context, earlier: Path | None, output: Path) -> N
         return
     if output.exists() and earlier.exists() and output.samefile(earlier):
         raise ValueError(f"{output}: is the earlier run itself; choose another -o")
-    for name in _NOT_WITH_FROM:
-        if _is_given(context, name):
-            option = "--" + name.replace("_", "-")
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        if name not in _WITH_FROM and _is_given(context, name):
+            option = max(parameter.opts, key=len)
             raise ValueError(f"--from takes no {option}: the earlier run has its own")
 
 

@@ -1,6 +1,7 @@
 """New rows for the model of an earlier run: read and embedded as its own rows were."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,6 +32,9 @@ def embed_as_earlier(
     source: Path,
     *,
     encoder: str | None = None,
+    sep: str | None = None,
+    encoding: str | None = None,
+    skip_bad: bool = False,
     cache_dir: Path | None = None,
     quiet: bool = False,
     **reading: Any,
@@ -40,12 +44,19 @@ def embed_as_earlier(
     ``encoder`` says where the encoder is now; it must be the same one.
     """
     if run.recipe is not None:
-        return _by_recipe(run, source, cache_dir, quiet=quiet)
+        if encoder is not None or skip_bad:
+            option = "--skip-bad" if encoder is None else "--encoder"
+            raise ValueError(f"{option} goes with runs on images; {run.path} is none")
+        return _by_recipe(
+            run, source, cache_dir, sep=sep, encoding=encoding, quiet=quiet
+        )
     if run.encoder is None:
         raise ValueError(
             f"{source}: no embeddings: give --embeddings FILE, made as those of "
             f"{run.path}"
         )
+    if sep is not None or encoding is not None:
+        raise ValueError("--sep and --encoding do not go with images")
     from stct.encoders.inputs import embed_source
 
     name, digest = run.encoder
@@ -55,11 +66,24 @@ def embed_as_earlier(
             f"encoder {encoder or name} is not the one of {run.path}: its weights or "
             "settings are others"
         )
-    return embed_source(source, loaded, cache_dir=cache_dir, quiet=quiet, **reading)
+    return embed_source(
+        source,
+        loaded,
+        skip_bad=skip_bad,
+        cache_dir=cache_dir,
+        quiet=quiet,
+        **reading,
+    )
 
 
 def _by_recipe(
-    run: "EarlierRun", path: Path, cache_dir: Path | None, *, quiet: bool
+    run: "EarlierRun",
+    path: Path,
+    cache_dir: Path | None,
+    *,
+    sep: str | None,
+    encoding: str | None,
+    quiet: bool,
 ) -> "Embedded":
     from stct.console import progress
     from stct.data.embedded import Embedded
@@ -69,7 +93,7 @@ def _by_recipe(
     assert run.recipe is not None
     recipe = read_recipe(run.recipe)
     with progress(f"Reading {path}", quiet=quiet):
-        table = read_table(path)
+        table = read_table(path, sep=sep, encoding=encoding)
     if not table.num_rows:
         raise ValueError(f"{path}: the table has no rows")
     with progress("Embedding", quiet=quiet) as report:
@@ -113,6 +137,7 @@ def judge_later(
     use_cache: bool = True,
     skip_bad: bool = False,
     image_column: str | None = None,
+    command: list[str] | None = None,
     quiet: bool = False,
     **reading: Any,
 ) -> Judged:
@@ -134,6 +159,8 @@ def judge_later(
             label_column=reading["label_column"],
             image_column=image_column,
             id_column=reading["id_column"],
+            sep=reading["sep"],
+            encoding=reading["encoding"],
             skip_bad=skip_bad,
             cache_dir=cache_dir,
             use_cache=use_cache,
@@ -149,7 +176,7 @@ def judge_later(
             **reading,
         )
     check_columns(run, inputs.embeddings)
-    batch = as_batch(inputs, run, table)
+    batch = as_batch(replace(inputs, command=command), run, table)
     if not len(batch.original) or (batch.codes is not None and batch.codes.max() < 0):
         raise ValueError(
             f"{table}: column {inputs.label_column!r} has no labels; 'stct predict "
@@ -179,6 +206,8 @@ def read_rows(
     embeddings: Path | None,
     embeddings_column: str | None,
     id_column: str | None,
+    sep: str | None = None,
+    encoding: str | None = None,
     quiet: bool = False,
     **reading: Any,
 ) -> Rows:
@@ -191,23 +220,25 @@ def read_rows(
         embedded = embed_as_earlier(
             run,
             source,
-            id_column=id_column,
-            labels_required=False,
+            sep=sep,
+            encoding=encoding,
             quiet=quiet,
             **reading,
+            id_column=id_column,
+            labels_required=False,
         )
         _, ids = read_ids(embedded.table, source, id_column)
         if embedded.row_numbers is not None:
             ids = list(embedded.row_numbers)
         return Rows(ids, embedded.embeddings, embedded.notes)
-    table = read_table(source)
+    table = read_table(source, sep=sep, encoding=encoding)
     if not table.num_rows:
         raise ValueError(f"{source}: the table has no rows")
     _, ids = read_ids(table, source, id_column)
     X, notes = load_embeddings(  # noqa: N806
         table, source, file=embeddings, column=embeddings_column, id_column=id_column
     )
-    return Rows(ids, X, notes)
+    return Rows(ids, X, [*table.notes, *notes])
 
 
 def check_columns(run: "EarlierRun", embeddings: Any) -> None:

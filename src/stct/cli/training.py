@@ -130,6 +130,8 @@ def predict(
     encoder: options.EncoderNow = None,
     image_column: options.PathColumn = None,
     id_column: shared.IdColumn = None,
+    sep: shared.Separator = None,
+    encoding: shared.Encoding = None,
     skip_bad: options.LeaveOut = False,
     overwrite: options.ReplaceFile = False,
     quiet: shared.Quiet = False,
@@ -165,6 +167,8 @@ def predict(
             encoder=encoder,
             image_column=image_column,
             id_column=id_column,
+            sep=sep,
+            encoding=encoding,
             skip_bad=skip_bad,
             quiet=quiet,
         )
@@ -174,6 +178,8 @@ def predict(
             "--embeddings": embeddings,
             "--embeddings-column": embeddings_column,
             "--encoder": encoder,
+            "--sep": sep,
+            "--encoding": encoding,
         }
         for option, value in given.items():
             if value is not None:

@@ -100,7 +100,13 @@ def judge_batch(
     if len(batch.embeddings) and batch.embeddings.shape[1] == corrector.n_features_in_:
         seen, relabelled = find_seen(run, batch.embeddings, batch.codes)
     judged = corrector.judge(
-        batch.embeddings, batch.targets, locked=batch.locked, seen=seen, refit=refit
+        batch.embeddings,
+        batch.targets,
+        locked=batch.locked,
+        verified=batch.verified,
+        verified_weight=batch.verified_weight,
+        seen=seen,
+        refit=refit,
     )
     num_seen = 0 if seen is None else len(seen.rows)
     if num_seen:

@@ -112,10 +112,16 @@ def share_of(corrector: "LabelCorrector", inputs: Inputs) -> WrongShare:
 
 
 def share_by_audit(
-    path: Path, audit: Path, *, label_column: str, id_column: str | None
+    path: Path,
+    audit: Path,
+    *,
+    label_column: str,
+    id_column: str | None,
+    sep: str | None = None,
+    encoding: str | None = None,
 ) -> WrongShare:
     """Estimate the share from verified rows alone, with an exact interval."""
-    table = read_table(path)
+    table = read_table(path, sep=sep, encoding=encoding)
     if not table.num_rows:
         raise ValueError(f"{path}: the table has no rows")
     labels = read_labels(table, path, label_column)
