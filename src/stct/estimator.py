@@ -437,6 +437,7 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         batch.notes_ = describe_input(encoded, fixed, X.shape[1], 0)
         batch.notes_ += describe_differences(batch.differences_)
         batch._decide(result, encoded, codes, fixed, looked_at)
+        batch.annotators_ = []
         return batch
 
     def compare_rows(self, X: Any) -> list[Difference]:

@@ -186,6 +186,11 @@ def why_not_judged(method: str, stop: str) -> str:
         return "the earlier fit learnt nothing, so it cannot judge other rows"
     if method == "loo":
         return (
+            "the earlier fit had several labels for a row, and a noise model for each "
+            "annotator: it predicts, but judges no rows of one label"
+        )
+    if method == "loo":
+        return (
             "a fit to several labels per row has no single transition matrix to judge "
             "other rows with; it can predict them"
         )
