@@ -48,7 +48,7 @@ def corrupt(truth: Array, near: Array, seed: int) -> Array:
 
 
 def nearest_classes(X: Array, truth: Array) -> Array:
-    """The classes with the nearest mean embeddings, nearest first, (C, 10)."""
+    """Give the classes with the nearest mean embeddings, nearest first, (C, 10)."""
     means = np.stack([X[truth == c].mean(axis=0) for c in range(truth.max() + 1)])
     means /= np.linalg.norm(means, axis=1, keepdims=True)
     cosines = means @ means.T

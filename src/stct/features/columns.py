@@ -34,7 +34,7 @@ class TableRecipe:
     centre: NDArray[np.float64]  # of numbers, then of dates
     scale: NDArray[np.float64]
     gaps: NDArray[np.bool_]  # which of them had missing values
-    categories: list[list[str]]  # of each category, then of the parts of each date
+    categories: list[list[str]]  # of each category, then of each date's parts
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,14 +86,16 @@ class TableRecipe:
             parts.append(np.isnan(scaled[:, self.gaps]))
             parts.append(np.clip(np.nan_to_num(scaled), -_LARGEST, _LARGEST))
         names = _categories(columns)
-        if self.categories:
+        several = [i for i, known in enumerate(self.categories) if known]
+        if several:
+            categories = [self.categories[i] for i in several]
             encoder = OneHotEncoder(
-                categories=[np.array(c, dtype=object) for c in self.categories],
+                categories=[np.array(known, dtype=object) for known in categories],
                 handle_unknown="ignore",
                 sparse_output=False,
             )
-            first = np.array([[c[0] for c in self.categories]], dtype=object)
-            parts.append(encoder.fit(first).transform(names))
+            first = np.array([[known[0] for known in categories]], dtype=object)
+            parts.append(encoder.fit(first).transform(names[:, several]))
         return np.hstack(parts).astype(np.float32)
 
 
@@ -123,7 +125,7 @@ def fit_table(columns: Columns, kinds: dict[str, str]) -> TableRecipe:
             encoder.categories_, encoder.infrequent_categories_, strict=True
         ):
             common = [str(c) for c in every if rare is None or c not in set(rare)]
-            known.append(common or [str(every[0])])
+            known.append((common or [str(every[0])]) if len(every) > 1 else [])
     gaps = np.asarray(np.isnan(numbers).any(axis=0))
     return TableRecipe(kinds, centre, scale, gaps, known)
 
