@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from command import run_here
 from sklearn.metrics import average_precision_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from stct import NumericLabelChecker
 from stct.correction.numeric_target import false_discovery
@@ -30,6 +31,11 @@ def houses(n=800, seed=0):
 def checked():
     X, y, wrong = houses()
     return X, y, wrong, NumericLabelChecker().fit(X, y)
+
+
+@parametrize_with_checks([NumericLabelChecker()])
+def test_scikit_learns_contract(estimator, check):
+    check(estimator)
 
 
 def test_wrong_labels_come_first(checked):

@@ -224,6 +224,12 @@ class MultiLabelCorrector(BaseEstimator):  # type: ignore[misc]
             }
         )
 
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that X may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _start(self, sets: LabelSets) -> None:
         """Make room for what is known of each label."""
         n, L = sets.Y.shape

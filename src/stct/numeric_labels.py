@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # help() shows ArrayLike in one word
 
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils._param_validation import Interval, Options
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +20,7 @@ from stct.correction.result import Progress
 from stct.correction.settings import DEFAULT, Settings
 from stct.labels import few
 from stct.numeric.engine import Local
-from stct.numeric.tiles import single_blas_thread
+from stct.numeric.tiles import map_tiles, single_blas_thread
 from stct.numeric.types import Floats, Ints
 
 FEWEST_ROWS = 10  # with labels; of fewer there is no scale
@@ -119,8 +121,13 @@ class NumericLabelChecker(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             Called with the share of work done.
         """
         self._validate_params()
-        numbers = read_numbers(y)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y "
+                "is None"
+            )
         X = validate_rows(self, X, reset=True)
+        numbers = read_numbers(y)
         engine = Local(None if self.n_jobs == -1 else self.n_jobs)
         constant = look_at_rows(X, engine)
         if len(numbers) != X.shape[0]:
@@ -133,7 +140,7 @@ class NumericLabelChecker(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._set_scale(X)
         with single_blas_thread():
             found = check_numbers(
-                self._scaled(X),
+                self._scaled(X) if isinstance(X, np.ndarray) else X,
                 numbers,
                 engine,
                 (self.settings or DEFAULT).scores,
@@ -162,9 +169,13 @@ class NumericLabelChecker(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = validate_rows(self, X, reset=False)
         look_at_rows(rows, Local())
         weights, intercept, fourier = self._model
-        H = self._scaled(rows)
-        H = H if fourier is None else fourier(H)
-        return np.asarray(H @ weights + intercept, dtype=np.float64)
+
+        def tile(part: slice) -> Floats:
+            H = self._scaled(rows[part])
+            H = H if fourier is None else fourier(H)
+            return np.asarray(H @ weights + intercept, dtype=np.float64)
+
+        return np.concatenate(list(map_tiles(tile, rows.shape[0])))
 
     def to_frame(self) -> pd.DataFrame:
         """Give a row for each label, the one that fits least first."""
@@ -182,21 +193,25 @@ class NumericLabelChecker(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             }
         )
 
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that X may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _set_scale(self, X: Any) -> None:
         """Remember how columns are brought to one scale; rows in files stay as is."""
         d = X.shape[1]
         self._mean, self._deviation = np.zeros(d), np.ones(d)
-        if isinstance(X, np.ndarray) and not isinstance(X, np.memmap):
+        if isinstance(X, np.ndarray):
             deviation = X.std(axis=0, dtype=np.float64)
             self._mean = X.mean(axis=0, dtype=np.float64)
             used = deviation > 1e-9 * np.maximum(np.abs(self._mean), 1e-30)
             self._deviation = np.where(used, deviation, 1.0)
 
-    def _scaled(self, X: Any) -> Any:
-        if not isinstance(X, np.ndarray) or isinstance(X, np.memmap):
-            return X
+    def _scaled(self, X: Floats) -> Floats:
         dtype = np.result_type(X.dtype, np.float32)
-        return ((X - self._mean) / self._deviation).astype(dtype)
+        return np.asarray((X - self._mean) / self._deviation, dtype=dtype)
 
     def _describe(
         self, known: NDArray[np.bool_], locked: NDArray[np.bool_], constant: int
@@ -223,6 +238,12 @@ def read_numbers(y: ArrayLike) -> Floats:
     """Give labels as float64; None and NaN are missing. Refuse what are no numbers."""
     values = np.asarray(y)
     if values.ndim == 2 and values.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected; it is "
+            "flattened",
+            DataConversionWarning,
+            stacklevel=3,
+        )
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(
@@ -242,7 +263,8 @@ def read_numbers(y: ArrayLike) -> Floats:
     known = numbers[~np.isnan(numbers)]
     if len(known) < FEWEST_ROWS:
         raise ValueError(
-            f"{len(known)} rows have a label; at least {FEWEST_ROWS} are needed"
+            f"y has {len(known)} samples with a label; at least {FEWEST_ROWS} are "
+            "needed"
         )
     if (known == known[0]).all():
         raise ValueError(f"all labels are {known[0]:g}; there is nothing to compare")
