@@ -143,6 +143,18 @@ def test_a_worker_s_error_is_ours(cluster, rows):
         cluster.sum(fail, len(y))
 
 
+def test_later_batches_give_the_same_bits(cluster):
+    X, _, given = blobs(20_000, 4000)
+    X, given, later, labels = X[:2000], given[:2000], X[2000:], given[2000:]
+    there = LabelCorrector(engine=cluster).fit(X, given)
+    here = LabelCorrector().fit(X, given)
+    for refit in (False, True):
+        one, other = (c.judge(later, labels, refit=refit) for c in (here, there))
+        same = one.label_distributions_ == other.label_distributions_
+        assert same.all()
+        assert one.differences_ == other.differences_
+
+
 @pytest.fixture
 def folder(tmp_path):
     X, _, given = blobs()
