@@ -83,13 +83,18 @@ def test_layers_learn_the_slower_the_lower_they_are():
 
 @pytest.mark.parametrize("kind", ["sgd", "adamw"])
 def test_an_optimiser_goes_on_with_what_it_remembered(kind):
+    """Also where weights lie in memory channels last, and the checkpoint does not."""
     torch.manual_seed(0)
-    first, second = Toy(), Toy()
-    x = torch.randn(3, 2)
+    first, second = (
+        torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4)).to(
+            memory_format=torch.channels_last
+        )
+        for _ in range(2)
+    )
+    x = torch.randn(3, 3, 5, 5)
 
     def step(network, optimizer):
-        h = network.encoder.layer[0](network.encoder.embed(x))
-        network.classifier(h).square().sum().backward()
+        network(x).pow(3).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -97,7 +102,10 @@ def test_an_optimiser_goes_on_with_what_it_remembered(kind):
     step(first, before)
     second.load_state_dict(first.state_dict())
     after = make(kind, second)
-    kept = {name: value.clone() for name, value in optimizers.memory(before).items()}
+    kept = {
+        name: value.contiguous().clone()
+        for name, value in optimizers.memory(before).items()
+    }
     optimizers.remind(after, optimizers.only_memory({"network.x.1": x, **kept}))
     step(first, before)
     step(second, after)
@@ -250,7 +258,7 @@ def test_the_memory_of_a_step_is_what_waits_for_the_backward_pass():
     )
     learn = SRL(batch_size=4, unlabeled_batch_size=4, num_anchors=4)
     config = Config(pretrain=Pretrain(epochs=0), srl=learn)
-    (cost,) = cost_of.step_costs(network, config, (3, 16, 16))
+    (cost,) = cost_of.step_costs(network, config, (3, 16, 16), num_images=9)
     kept = {}
 
     def pack(tensor):

@@ -32,6 +32,7 @@ def step_costs(
     config: Config,
     shape: tuple[int, int, int],
     *,
+    num_images: int,
     num_processes: int = 1,
     half: bool = False,
 ) -> list[Cost]:
@@ -42,7 +43,7 @@ def step_costs(
     """
     try:
         twin = deepcopy(network).to("meta").train()
-        return _step_costs(twin, config, shape, num_processes, half)
+        return _step_costs(twin, config, shape, num_images, num_processes, half)
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return []
 
@@ -51,6 +52,7 @@ def _step_costs(
     twin: nn.Module,
     config: Config,
     shape: tuple[int, int, int],
+    num_images: int,
     num_processes: int,
     half: bool,
 ) -> list[Cost]:
@@ -64,7 +66,8 @@ def _step_costs(
         )
 
     if config.pretrain.epochs:
-        views = images(2 * config.pretrain.batch_size, config.pretrain.size)
+        count = min(config.pretrain.batch_size, num_images)
+        views = images(2 * count, config.pretrain.size)
 
         def contrast() -> Any:
             return twin(views, project=True).projection.square().sum()

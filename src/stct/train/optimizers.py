@@ -90,6 +90,8 @@ def remind(optimizer: torch.optim.Optimizer, known: Mapping[str, Tensor]) -> Non
     for key, value in known.items():
         short, number = key.split(".")
         weight = weights[int(number)]
+        if value.shape == weight.shape:  # in the order of the weight's own numbers
+            value = torch.empty_like(weight, requires_grad=False).copy_(value)
         optimizer.state[weight][names[short]] = value.to(weight.device)
 
 

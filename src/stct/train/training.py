@@ -107,6 +107,7 @@ def prepare(
         state.network,
         task.config,
         images.chw,
+        num_images=len(images),
         num_processes=fabric.world_size,
         half=fabric_precision(task.config.precision, fabric.device.type)
         == "bf16-mixed",
