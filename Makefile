@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # One thread each for BLAS and torch: the files have the cores already.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-.PHONY: setup demo test test-fast lint docs wheel bench clean
+.PHONY: setup demo test test-fast fuzz lint docs wheel bench clean
 
 setup: $(STAMP)
 
@@ -29,6 +29,12 @@ test: lint
 
 test-fast: setup
 	$(PYTEST) -m "not slow"
+
+# 10,000 mutated inputs, every fault of the disk, 100 kills; goes on where it stopped.
+fuzz: setup
+	$(BIN)/python tests/fuzz/run.py --cases 10000
+	$(BIN)/python tests/fuzz/kill.py --kills 100
+	STCT_FUZZ=1 $(PYTEST) tests/fuzz
 
 # The documentation, examples included, into site/; a warning is an error.
 docs: setup

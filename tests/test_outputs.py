@@ -1,8 +1,11 @@
 import json
+import subprocess
+import sys
 
 import pytest
 
-from stct.data.outputs import sign, whole_file, whole_folder
+from stct.data.locks import let_all_go
+from stct.data.outputs import check_file, sign, whole_file, whole_folder
 
 
 def make(target, *, overwrite=False, files=("summary.json", "a.txt")):
@@ -122,3 +125,82 @@ def test_the_parent_must_be_a_folder(tmp_path):
     for parent in ("file", "nowhere"):
         with pytest.raises(ValueError, match="there is no folder"):
             make(tmp_path / parent / "out")
+
+
+def test_modes_stay_when_something_is_replaced(tmp_path):
+    make(tmp_path / "out")
+    (tmp_path / "out").chmod(0o750)
+    (tmp_path / "out" / "a.txt").chmod(0o640)
+    make(tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "out" / "a.txt").stat().st_mode & 0o777 == 0o640
+    target = tmp_path / "file.csv"
+    target.touch(0o600)
+    with whole_file(target, overwrite=True) as path:
+        path.write_text("new")
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_forged_summary_deletes_nothing(tmp_path):
+    folder = tmp_path / "out"
+    (folder / "photos").mkdir(parents=True)
+    (folder / "photos" / "me.jpg").write_text("a photo")
+    (folder / "thesis.txt").write_text("years of work")
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    files = ["photos", "thesis.txt", "link", "..", "summary.json"]
+    forged = {"written_by": "stct", "files": files, "sha256": {"thesis.txt": "0" * 64}}
+    (folder / "summary.json").write_text(json.dumps(forged))
+    before = names(folder)
+    with pytest.raises(ValueError, match="which stct did not write"):
+        make(folder, overwrite=True)
+    assert names(folder) == before
+
+
+def test_what_was_changed_by_hand_is_not_replaced(tmp_path):
+    make(tmp_path / "out")
+    (tmp_path / "out" / "a.txt").write_text("my own work in it")
+    with pytest.raises(ValueError, match="'a.txt', which stct did not write, or"):
+        make(tmp_path / "out", overwrite=True)
+
+
+WRITES = """
+import sys
+from pathlib import Path
+from stct.data.outputs import check_folder, whole_folder
+target = Path(sys.argv[1])
+check_folder(target, overwrite=True)
+print("mine", flush=True)
+sys.stdin.readline()
+with whole_folder(target, overwrite=True) as folder:
+    (folder / "a.txt").write_text("first")
+"""
+
+
+def test_of_two_processes_one_wins_and_the_other_says_so(tmp_path):
+    first = subprocess.Popen(
+        [sys.executable, "-c", WRITES, tmp_path / "out"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdout.readline() == "mine\n"
+    with pytest.raises(ValueError, match="out: another stct process is writing it"):
+        make(tmp_path / "out", overwrite=True)
+    first.communicate("go\n", timeout=60)
+    assert (tmp_path / "out" / "a.txt").read_text() == "first"
+    check_file(tmp_path / "file.csv", overwrite=False)  # another place is free
+    let_all_go()
+    assert names(tmp_path) == [".out.lock", "out"]  # of a process that was not 'stct'
+
+
+def test_what_killed_processes_left_is_put_right(tmp_path):
+    make(tmp_path / "out")
+    (tmp_path / "out").rename(tmp_path / ".out.0123abcd.old")  # between two renames
+    (tmp_path / ".out.aaaaaaaa.tmp").mkdir()
+    (tmp_path / ".out.aaaaaaaa.tmp" / "a.txt").write_text("half")
+    (tmp_path / ".out.lock").touch()
+    (tmp_path / ".other.aaaaaaaa.tmp").mkdir()  # of another output
+    with pytest.raises(ValueError, match="the output folder exists"):
+        make(tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_text() == "a.txt"
+    assert names(tmp_path) == [".other.aaaaaaaa.tmp", "out"]

@@ -129,7 +129,7 @@ def test_a_fault_loses_nothing(start, tmp_path, monkeypatch, capsys, name):
         counted = Faults(patch)
         assert run(here, command) == 0
     before, after = digests(start), digests(here)
-    assert counted.count > 5
+    assert counted.count >= 5
     for at in range(1, counted.count + 1, EVERY):
         shutil.rmtree(here)
         shutil.copytree(start, here)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from stct.data.columns import check_label
 from stct.data.image_files import Source
 from stct.data.image_lists import Listed
 
@@ -65,6 +66,8 @@ def list_hf_dataset(
         if isinstance(features[label_column], datasets.ClassLabel):
             classes = tuple(features[label_column].names)
             values = [classes[v] if v is not None and v >= 0 else None for v in values]
+        for row, value in enumerate(values):
+            check_label(value, f"{path}: row {row} (counting from 0)")
         labels = np.empty(len(values), dtype=object)
         labels[:] = values
     ids = [str(i) for i in (data[id_column] if id_column else range(len(sources)))]

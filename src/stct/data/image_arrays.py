@@ -37,6 +37,9 @@ def read_npz(path: Path, labels_required: bool) -> ImageSet:
     if not images.size:
         raise ValueError(f"{path}: there are no images in it")
     labels = arrays.get("labels")
+    if labels is not None and labels.dtype.kind == "f" and np.isinf(labels).any():
+        row = int(np.flatnonzero(np.isinf(labels))[0])
+        raise ValueError(f"{path}: labels, row {row}: a label cannot be infinite")
     for name in ("labels", "ids"):
         found = arrays.get(name)
         if found is not None and found.shape != (len(images),):

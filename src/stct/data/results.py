@@ -16,6 +16,7 @@ from stct.data.patches import make_patch
 from stct.data.row_digests import row_digests
 from stct.data.since import CHANGED, Previous, list_changes
 from stct.data.summary import as_json, summarise
+from stct.data.table_text import SEPARATORS
 from stct.data.tables import Column, Table, write_table
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ CORRECTOR = "corrector.npz"  # the fitted model, for later batches
 RECIPE = "features.npz"  # how columns became embeddings, for new rows
 MOST_DIGESTS = 2**24  # rows that later batches can be compared with one by one
 _CONFIDENCE_DECIMALS = 6
+_FORMULA = ("=", "@")  # + and - begin numbers, too
 
 
 def write_results(
@@ -77,7 +79,7 @@ def write_results(
             "folder": previous.folder.name,
             "other_labels_changed": changed.num_rows,
         }
-    summary["notes"] += renamed
+    summary["notes"] += [*renamed, *_formula_note(labels)]
     summary["seconds"] = round(seconds, 3)
     summary["files"] = [*names, *more_files]
     sign(summary, folder)
@@ -140,6 +142,19 @@ def with_other_columns(
         sep=table.sep,
         schema=table.schema,
     ), notes
+
+
+def _formula_note(labels: Table) -> list[str]:
+    """Warn of cells that a spreadsheet would run; they are written as they came."""
+    if labels.format not in SEPARATORS:
+        return []
+    for name, column in labels.columns.items():
+        if any(isinstance(cell, str) and cell.startswith(_FORMULA) for cell in column):
+            return [
+                f"cells of column {name!r} begin like a formula ({' '.join(_FORMULA)}) "
+                "and are written as they came: a spreadsheet may run them"
+            ]
+    return []
 
 
 def _write_soft_labels(

@@ -61,7 +61,10 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def _digest(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> str:
     digest = hashlib.sha256(json.dumps(sorted(texts.items())).encode())
     for name, tensor in sorted(tensors.items()):
-        values = tensor.detach().cpu().contiguous()
-        digest.update(f"{name} {values.dtype} {tuple(values.shape)}\n".encode())
-        digest.update(values.flatten().view(torch.uint8).numpy().data)
+        values = tensor.detach().cpu().reshape(-1)
+        if values.stride(0) != 1:  # of a single number it may be anything
+            values = values.clone(memory_format=torch.contiguous_format)
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        if values.numel():
+            digest.update(values.view(torch.uint8).numpy().data)
     return digest.hexdigest()

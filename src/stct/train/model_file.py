@@ -66,8 +66,8 @@ def load_model(
         network = networks.build(
             about.encoder,
             num_classes=len(about.classes),
-            mean=tensors.get("mean", torch.zeros(1)).flatten(),
-            std=tensors.get("std", torch.ones(1)).flatten(),
+            mean=tensors.get("mean", torch.zeros(1)).flatten().float(),
+            std=tensors.get("std", torch.ones(1)).flatten().float(),
             generator=torch.Generator(),
             encoder=encoder,
             image_shape=about.image_shape,
@@ -135,6 +135,11 @@ _FACTS = {
 
 
 def _fill(network: networks.Network, tensors: dict[str, Tensor], path: Path) -> None:
+    for name, own in network.state_dict().items():
+        if name in tensors and tensors[name].dtype != own.dtype:
+            raise ValueError(
+                f"{path}: weights of another network: {name} is {tensors[name].dtype}"
+            )
     try:
         network.load_state_dict(tensors)
     except RuntimeError as error:
