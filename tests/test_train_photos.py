@@ -65,9 +65,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_written(
 ):
     monkeypatch.setattr(training, "free_memory", lambda device: 2e8)
     folder = tmp_path / "run"
-    with pytest.raises(
-        ValueError, match=r"a step of pretrain with 26 images of 224 x"
-    ):
+    with pytest.raises(ValueError, match=r"a step of pretrain with 26 images of 224 x"):
         run_training(folder, request_for(photos), show=quiet, save_every=60.0)
     assert not folder.exists()
 

@@ -72,20 +72,23 @@ def read_annotations(
     else:
         rows = next((v for v in (X, pred_probs, y) if v is not None), None)
         index = X.index if isinstance(X, pd.DataFrame) else None
-        n = -1
-        if rows is not None:
-            n = rows.shape[0] if hasattr(rows, "shape") else len(rows)
-        found = from_table(annotations, n, index)
+        found = from_table(annotations, count_rows(rows), index)
     if X is not None and pred_probs is not None:
         raise ValueError("pass embeddings X or pred_probs, not both")
     rows = X if pred_probs is None else pred_probs
-    if rows is not None and len(rows) != found.votes.num_rows:
-        raise ValueError(
-            f"there are {len(rows)} rows but labels of {found.votes.num_rows}"
-        )
+    n = count_rows(rows)
+    if n not in (-1, found.votes.num_rows):
+        raise ValueError(f"there are {n} rows but labels of {found.votes.num_rows}")
     if found.votes.num_annotators == 1 and (y is None or said_by_one(found, y)):
         return found._replace(single=True), found.given.values if y is None else y
     return found, y
+
+
+def count_rows(rows: Any) -> int:
+    """Count rows of anything; -1 for nothing."""
+    if rows is None:
+        return -1
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
 def said_by_one(annotations: Annotations, y: Any) -> bool:

@@ -164,7 +164,7 @@ def describe(
     notes = [
         f"{len(found)} annotators gave {total:,} labels, {total / n:.1f} per row{rule}"
     ]
-    random = [one.name for one in found if one.at_random and one.labels >= 10]
+    random = [one.name for one in found if one.at_random]
     if random:
         notes.append(
             f"{len(random)} of {len(found)} annotators may as well have labelled at "

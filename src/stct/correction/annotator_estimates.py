@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from stct.correction.settings import DEFAULT
 from stct.noise_model.votes import Votes
 from stct.numeric.engine import Computed, RowValues
 from stct.numeric.tiles import TILE
@@ -17,6 +18,7 @@ from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats, Ints
 
 LEVEL = 0.95
+FEWEST = 10  # labels that can be told from random ones
 
 
 class Annotator(NamedTuple):
@@ -30,7 +32,7 @@ class Annotator(NamedTuple):
     accuracy : float
         Estimated share of right ones.
     interval : tuple of float
-        95% interval of that.
+        95% interval of that, with the least error of the model.
     chance : float
         Accuracy of the same labels, given to rows at random.
     agreement : float
@@ -51,7 +53,7 @@ class Annotator(NamedTuple):
     @property
     def at_random(self) -> bool:
         """Whether they may as well have given their labels at random."""
-        return self.interval[0] <= self.chance
+        return self.labels >= FEWEST and self.interval[0] <= self.chance
 
 
 def dense_rows(Q: Floats | TopClasses) -> RowValues:
@@ -85,13 +87,14 @@ def describe_annotators(
     found = []
     for i, name in enumerate(names):
         pairs = order[edges[i] : edges[i + 1]]
-        interval = share_interval(float(right[i]), float(number[i]))
+        low, high = share_interval(float(right[i]), float(number[i]))
+        model = DEFAULT.interval.least
         found.append(
             Annotator(
                 name,
                 int(number[i]),
                 float(right[i] / max(number[i], 1.0)),
-                interval,
+                (max(0.0, low - model), min(1.0, high + model)),
                 float(chance[i]),
                 float(agreement[i]),
                 common_errors(N[pairs], label[pairs], classes),

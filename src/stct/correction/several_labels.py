@@ -49,6 +49,7 @@ class Fit(NamedTuple):
     model: Model | None = None  # for new rows
     num_rounds: int = 1
     notes: tuple[str, ...] = ()
+    has_features: bool = True
 
 
 def correct_several_labels(
@@ -139,7 +140,7 @@ def dawid_skene(problem: VotedRows) -> Fit:
         logits = constant(prior)
         if np.abs(model.table - before).max() < s.tolerance:
             break
-    return Fit(logits, model, ConstantModel(prior))
+    return Fit(logits, model, ConstantModel(prior), has_features=False)
 
 
 def constant(shares: Floats) -> Callable[[slice], Floats]:
@@ -224,7 +225,8 @@ def as_correction(problem: VotedRows, fit: Fit) -> Correction:
     mixture = HardRowsPrior(s.hard_centre, s.hard_variance).fit(L, some, fit.annotators)
     rise = rise_of_disagreement(P, some)
     factor = np.float32(share_of_log_odds(rise, s))
-    easy, hard = (problem.evidence(t) for t in mixture.tables(fit.annotators, votes))
+    tables = mixture.tables(fit.annotators, votes)
+    easy, hard = (problem.evidence(t) for t in tables)
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
 
     def decide(rows: slice) -> Floats:
@@ -237,6 +239,9 @@ def as_correction(problem: VotedRows, fit: Fit) -> Correction:
     Q: Any = engine.take(engine.rows(decide, n), None)
     if C > MANY:
         Q = TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
+    if not fit.has_features:  # what is known, the votes know
+        E = tuple(some.log_evidence(t, slice(0, len(index))) for t in tables)
+        P = softmax(float(factor) * np.log(mixture.posterior(L, (E[0], E[1])) + 1e-30))
     confusion = 1.0 - float(P.max(axis=1).mean())
     learnable = np.ones(C, dtype=bool)  # Theorem 1 is about one label per row
     notes = fit.notes

@@ -15,7 +15,7 @@ function annotatorFigure() {
       h("td", {}, h("b", {}, percent(one.accuracy, 0)), h("span", { class: "note" }, ` ${percent(one.interval[0], 0)} to ${percent(one.interval[1], 0)}`)),
       h("td", {}, annotatorPicture(one)),
       h("td", {}, one.agreement === null ? "" : percent(one.agreement, 0)),
-      h("td", {}, one.errors.slice(0, 2).map((error) => h("div", {}, h("bdi", {}, error.clean), h("span", { class: "note" }, " as "), h("bdi", {}, error.given), h("span", { class: "note" }, ` ${whole(Math.round(error.labels))}`))))), "annotators"),
+      h("td", {}, one.errors.slice(0, 2).map((error) => h("div", {}, h("bdi", {}, error.clean), h("span", { class: "note" }, " as "), h("bdi", {}, error.given), h("span", { class: "note" }, ` ${whole(Math.round(error.labels))}`))))), "classes annotators"),
   );
 }
 
