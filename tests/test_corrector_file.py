@@ -155,6 +155,18 @@ def test_damaged_files_and_other_files_are_refused(good, tmp_path):
         LabelCorrector.load(path)
 
 
+def test_an_estimate_that_nobody_could_make_is_kept(tmp_path):
+    X, given, truth = blobs()
+    y = np.where(np.arange(len(given)) < 50, None, given.astype(object))
+    verified = np.where(np.arange(len(given)) < 50, truth.astype(object), None)
+    corrector = LabelCorrector().fit(X, y, verified=verified)
+    assert np.isnan(corrector.estimated_accuracy_.before)
+    corrector.save(tmp_path / "c.npz")
+    loaded = LabelCorrector.load(tmp_path / "c.npz")
+    assert np.isnan(loaded.estimated_accuracy_.before)
+    assert loaded.estimated_accuracy_.after == corrector.estimated_accuracy_.after
+
+
 def test_labels_that_json_cannot_hold_are_refused(tmp_path):
     X, given, _ = blobs()
     pairs = np.empty(len(given), dtype=object)

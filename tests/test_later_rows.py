@@ -296,6 +296,17 @@ def test_an_update_comes_near_a_fit_to_all_rows():
     assert corrector._fitted.fit.columns.num_rows == 400
 
 
+def test_duplicates_in_an_update_count_once(earlier):
+    corrector, X, given, _ = earlier
+    once = corrector.judge(X[NEW], given[NEW], refit=True)
+    rows = np.r_[600:1000, 600:1000]
+    twice = corrector.judge(X[rows], given[rows], refit=True)
+    np.testing.assert_allclose(twice.predict_proba(X), once.predict_proba(X), atol=1e-4)
+    Q = twice.label_distributions_
+    np.testing.assert_array_equal(Q[:400], Q[400:])
+    np.testing.assert_allclose(Q[:400], once.label_distributions_, atol=1e-4)
+
+
 def test_an_update_by_rows_without_labels_changes_nothing(earlier):
     corrector, X, given, _ = earlier
     y = np.full(400, None, dtype=object)

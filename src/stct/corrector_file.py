@@ -94,7 +94,7 @@ def _pack(saved: SavedCorrector) -> tuple[Arrays, dict[str, Any]]:
         "classes": _classes_to_json(saved.classes),
         "num_features": saved.num_features,
         "parameters": saved.parameters,
-        "accuracy": saved.accuracy._asdict(),
+        "accuracy": _accuracy_to_json(saved.accuracy),
         "notes": saved.notes,
         "model": kind,
         "num_rounds": int(fitted.num_rounds),
@@ -184,13 +184,22 @@ def _unpack(about: Facts, arrays: Arrays) -> SavedCorrector:
     )
 
 
+def _accuracy_to_json(accuracy: EstimatedAccuracy) -> dict[str, Any]:
+    """Give an estimate that nobody could make as null."""
+    before, after = (None if np.isnan(v) else float(v) for v in accuracy[:2])
+    return {**accuracy._asdict(), "before": before, "after": after}
+
+
 def _accuracy(about: Facts) -> EstimatedAccuracy:
     intervals = []
     for name in ("before_interval", "after_interval"):
         pair = about.need(name, list)
         ends = Facts({"low": pair[0], "high": pair[-1]})
         intervals.append((ends.share("low"), ends.share("high")))
-    before, after = about.number("before"), about.number("after")
+    before, after = (
+        np.nan if about.values[name] is None else about.number(name)
+        for name in ("before", "after")
+    )
     return EstimatedAccuracy(before, after, intervals[0], intervals[1])
 
 

@@ -33,6 +33,8 @@ class Verified(NamedTuple):
         """Count rows by clean and given class, weighted, (C, C)."""
         counts = np.zeros((num_classes, num_classes))
         known = self.given >= 0
+        if not known.any():
+            return counts
         weight = self.weight[known] / max(float(self.weight[known].mean()), 1e-30)
         np.add.at(counts, (self.clean[known], self.given[known]), weight)
         return counts

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.correction.audit import audit_posterior
+from stct.correction.canonical import order_by_content
 from stct.correction.fit_record import FitRecord
 from stct.correction.given_labels import Labels
 from stct.correction.result import Correction
@@ -82,7 +83,10 @@ def correct_later_rows(
     shape = (len(labels.given), labels.num_classes)
     logits: Any = Computed(lambda rows: model.logits(H[rows]), shape, np.float32)
     result = earlier._replace(num_rounds=0, stop="judged", notes=())
+    original = np.arange(len(fresh))
     if refit:
+        _, original = order_by_content(H, labels.given, labels.locked, labels.engine)
+        fresh &= original == np.arange(len(fresh))  # duplicates count once
         new = np.where(fresh, labels.given, -1)
         teaching = labels._replace(given=new, locked=labels.locked & fresh)
         updated = update(H, teaching, model, record)
@@ -109,8 +113,12 @@ def correct_later_rows(
         record = record._replace(calibration=audited.calibration)
         result = result._replace(audit=audited, fit=record)
     Q = judge_rows(logits, labels, record)
+    again = np.flatnonzero(original != np.arange(len(original)))
+    if len(again):
+        put_rows(Q, again, take_rows(Q, original[again]))
     if seen is not None:
-        put_seen(Q, seen, labels.locked)
+        free = ~labels.locked[seen.rows]
+        put_rows(Q, seen.rows[free], take_rows(seen.posterior, free))
     if sums.num_rows:
         result = result._replace(confusion=sums.confusion)
     return result._replace(posterior=Q), sums
@@ -132,15 +140,19 @@ def judge_rows(logits: RowValues, labels: Labels, record: FitRecord) -> Any:
     return Q if C <= MANY else TopClasses(Q[:, :TOP], Q[:, TOP:].astype(np.int32), C)
 
 
-def put_seen(Q: Any, seen: Seen, locked: NDArray[np.bool_]) -> None:
-    """Put in what leave-one-out said; locked rows stay certain."""
-    free = ~locked[seen.rows]
-    rows, kept = seen.rows[free], seen.posterior
+def take_rows(Q: Any, rows: Any) -> Any:
+    """Give the posterior of some rows."""
     if isinstance(Q, TopClasses):
-        Q.probabilities[rows] = kept.probabilities[free]
-        Q.classes[rows] = kept.classes[free]
+        return TopClasses(Q.probabilities[rows], Q.classes[rows], Q.num_classes)
+    return Q[rows]
+
+
+def put_rows(Q: Any, rows: Ints, values: Any) -> None:
+    """Set the posterior of some rows."""
+    if isinstance(Q, TopClasses):
+        Q.probabilities[rows], Q.classes[rows] = values.probabilities, values.classes
     else:
-        Q[rows] = kept[free]
+        Q[rows] = values
 
 
 def sum_rows(

@@ -86,20 +86,32 @@ def find_seen(
     if "row_digests" not in names:
         return None, 0
     old, old_codes = read_array(path, "row_digests"), read_array(path, "given_codes")
+    classes = len(read_array(path, "classes"))
+    if old.dtype != np.uint64 or old.shape != old_codes.shape or old.ndim != 1:
+        raise ValueError(f"{path}: row_digests and given_codes do not fit together")
+    if classes != len(run.corrector.classes_):
+        raise ValueError(f"{path}: has {classes} classes, {run.path} has other ones")
     new = row_digests(X)
     place = find_digests(with_codes(new, codes), with_codes(old, old_codes))
     rows = np.flatnonzero(place >= 0)
     relabelled = int((find_digests(new, old) >= 0).sum()) - len(rows)
     if not len(rows):
         return None, relabelled
-    return Seen(rows, _posterior(path, names, place[rows], codes[rows])), relabelled
+    try:
+        kept = _posterior(path, names, place[rows], codes[rows], classes)
+    except IndexError as error:
+        raise ValueError(f"{path}: has fewer probabilities than rows") from error
+    return Seen(rows, kept), relabelled
 
 
 def _posterior(
-    path: Path, names: list[str], rows: NDArray[np.intp], codes: NDArray[np.intp]
+    path: Path,
+    names: list[str],
+    rows: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    num_classes: int,
 ) -> Any:
     """Read Pr[clean | all] of some rows, in the form in which a corrector has it."""
-    num_classes = len(read_array(path, "classes"))
     if "probabilities" in names:
         Q = read_array(path, "probabilities")[rows]  # noqa: N806
         if num_classes <= MANY:

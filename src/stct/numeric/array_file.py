@@ -24,7 +24,10 @@ _ABOUT, _CHECKSUM = "about", "sha256"
 
 def write_array_file(path: Path, arrays: Arrays, about: Mapping[str, Any]) -> None:
     """Write arrays and a JSON object with ``format`` and ``version``, as a whole."""
-    arrays = {**arrays, _ABOUT: np.frombuffer(json.dumps(about).encode(), np.uint8)}
+    arrays = {
+        **arrays,
+        _ABOUT: np.frombuffer(json.dumps(about, allow_nan=False).encode(), np.uint8),
+    }
     arrays[_CHECKSUM] = np.frombuffer(_digest(arrays), np.uint8)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
