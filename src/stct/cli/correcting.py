@@ -167,8 +167,8 @@ def correct(
         )
     if (cache_dir is not None or no_cache) and encoder is None:
         raise ValueError("--cache-dir and --no-cache need --encoder")
-    if skip_bad and not (encoder or text_column):
-        raise ValueError("--skip-bad needs --encoder or --text-column")
+    if skip_bad and (from_file or feature_columns):
+        raise ValueError("--skip-bad is for images and texts: --encoder, --text-column")
     if table.is_dir() and encoder is None:
         raise ValueError(f"{table}: a folder of images needs --encoder NAME")
     voted = None

@@ -10,7 +10,7 @@ import numpy as np
 from stct.data.columns import is_missing, name_a_few
 from stct.data.embeddings import NO_EMBEDDINGS
 from stct.data.image_files import ENDINGS
-from stct.data.tables import Table
+from stct.data.tables import Table, require_column
 from stct.features.kinds import (
     CONSTANT,
     KINDS,
@@ -81,10 +81,7 @@ def choose_named(
             )
         kinds[name] = kind
         if gives_label(table, name, labels):
-            notes.append(
-                f"column {name!r} gives the label of nearly every row: if it was made "
-                "from the labels, it repeats their errors; leave it out"
-            )
+            notes.append(leak_note(name))
     if constant:
         notes.append(f"columns that are constant: {name_a_few(constant)}")
     if not kinds:
@@ -124,6 +121,21 @@ def choose(
     found = choose_all(table, path, labels, others)
     note = f"features are columns {name_a_few(list(found.kinds), 8)}"
     return found._replace(notes=[note, *found.notes])
+
+
+def choose_text(table: Table, path: Path, labels: Sequence[Any], name: str) -> Choice:
+    """Take a column of texts."""
+    require_column(table, path, name, "--text-column")
+    leaks = gives_label(table, name, labels)
+    return Choice({}, [leak_note(name)] if leaks else [], text_column=name)
+
+
+def leak_note(name: str) -> str:
+    """Say that a column gives the label away."""
+    return (
+        f"column {name!r} gives the label of nearly every row: if it was made from the "
+        "labels, it repeats their errors; leave it out"
+    )
 
 
 def gives_label(table: Table, name: str, labels: Sequence[Any]) -> bool:

@@ -18,7 +18,13 @@ from stct.encoders.cache import default_cache
 from stct.encoders.text_network import TextEncoder
 from stct.encoders.texts import cut_texts, embed_text
 from stct.encoders.tfidf import fit_tfidf
-from stct.features.choice import Choice, choose, choose_all, choose_named
+from stct.features.choice import (
+    Choice,
+    choose,
+    choose_all,
+    choose_named,
+    choose_text,
+)
 from stct.features.columns import fit_table
 from stct.features.kinds import read_columns
 from stct.features.lists import ListsRecipe
@@ -135,7 +141,7 @@ def _choose(
     if text_column is not None:
         if feature_columns is not None:
             raise ValueError("give --text-column or --feature-columns, not both")
-        return Choice({}, [], text_column=text_column)
+        return choose_text(table, path, labels, text_column)
     if feature_columns is None:
         return choose(table, path, labels, others)
     if feature_columns.strip() == ALL:
