@@ -185,6 +185,12 @@ def test_command_writes_changes_and_an_exact_patch(tmp_path, monkeypatch, ending
     )
     summary = json.loads((out / "summary.json").read_text())
     assert sorted(path.name for path in out.iterdir()) == sorted(summary["files"])
+    with pytest.raises(ValueError, match="no classes .multi-label."):
+        run_here("report", out)
+    run_here(
+        *("correct", table, "--embeddings", "films.npy", "-o", out, "--quiet"),
+        *("--multi-label", separator, "--overwrite"),
+    )
     changes = pd.read_csv(out / "changes.csv")
     assert len(changes) == summary["added"] + summary["removed"]
     fixed, back = tmp_path / f"fixed.{ending}", tmp_path / f"back.{ending}"

@@ -5,13 +5,13 @@ Read are Label Studio's JSON export and Argilla's records, of projects that
 was given. Labels are text as `stct.data.columns.encode_label` writes it.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from stct.data.columns import name_a_few
+from stct.data.files import parse_json, read_text
 from stct.data.tables import Table
 
 
@@ -97,10 +97,7 @@ def read_annotations(
 
 def _rows(path: Path) -> Iterator[Annotated]:
     """Read the rows of either format."""
-    try:
-        items = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not readable as JSON: {error}") from error
+    items = parse_json(read_text(path).removeprefix("\ufeff"), path)
     if not isinstance(items, list) or not items:
         raise ValueError(f"{path}: not an export: it must be a list of tasks")
     for number, item in enumerate(items):

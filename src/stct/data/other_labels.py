@@ -9,7 +9,7 @@ from stct.data.arrays import write_arrays
 from stct.data.columns import is_missing, is_text_column, label_key
 from stct.data.digests import describe_input
 from stct.data.inputs import Inputs
-from stct.data.outputs import SUMMARY, WRITTEN_BY
+from stct.data.outputs import SUMMARY, WRITTEN_BY, sign
 from stct.data.patches import make_patch
 from stct.data.results import plain_array, with_other_columns
 from stct.data.summary import as_json, versions
@@ -135,6 +135,7 @@ def write_label_sets(
         "per_label": rows,
     }
     summary["notes"] += renamed
+    sign(summary, folder)
     (folder / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     return summary
 
@@ -181,6 +182,7 @@ def write_numeric(
         ],
     }
     summary["notes"] += renamed
+    sign(summary, folder)
     (folder / SUMMARY).write_text(as_json(summary), encoding="utf-8")
     return summary
 
