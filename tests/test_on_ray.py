@@ -81,6 +81,21 @@ def test_same_bits_as_local(cluster, rows, monkeypatch):
     np.testing.assert_array_equal(there.labels_, local.labels_)
 
 
+def test_several_labels_per_row_give_the_same_bits(cluster, rows, monkeypatch):
+    monkeypatch.setattr(canonical, "MAX_SORTED", 0)
+    X, y = rows
+    rng = np.random.default_rng(1)
+    Y = np.where(rng.random((len(y), 3)) < 0.7, y[:, None], rng.integers(0, 3))
+    Y = np.where((rng.random(Y.shape) < 0.6) & (Y >= 0), Y, np.nan)
+    local, there = (
+        LabelCorrector(engine=engine).fit(X, Y) for engine in ("local", cluster)
+    )
+    np.testing.assert_array_equal(
+        there.label_distributions_, local.label_distributions_
+    )
+    assert there.annotators_ == local.annotators_
+
+
 def test_small_data_in_memory_gives_the_same_bits_too(cluster):
     X, _, given = blobs()
     local, there = (
