@@ -80,7 +80,7 @@ class Inputs:
         }
         values = np.full(len(self.labels), None, dtype=object)
         for row, label in zip(self.audit.rows, self.audit.labels, strict=True):
-            values[row] = target[label_key(label)]
+            values[row] = target.get(label_key(label), label)
         return values
 
     @cached_property

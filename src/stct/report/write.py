@@ -193,7 +193,14 @@ def ask_for_labels(
         if paths is not None:
             review = _with_pictures(review, paths, column, corrected)
     _write_files(corrected, review)
-    return picture_notes(review)
+    unseen = [row for row in rows.tolist() if row not in review.pictures]
+    notes = picture_notes(review)
+    if review.about.get("has_images") and unseen:
+        notes.append(
+            f"{len(unseen):,} rows of the audit have no picture in the report; "
+            "--images FOLDER says where the images are"
+        )
+    return notes
 
 
 def rows_worth_checking(
