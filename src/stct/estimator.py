@@ -134,6 +134,10 @@ class LabelCorrector(Inspection, ClassifierMixin, BaseEstimator):  # type: ignor
         with one label per row.
     notes_ : list of str
         What was unusual about the input, in sentences.
+    differences_ : list of Difference
+        Of a later batch only (see `judge`): the tests against the rows of the fit, each
+        with what was compared, the size of the difference, its p value, and whether it
+        differs.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def check(
     The exit code is 0 where the whole interval of the share is within --max-wrong, 1
     where all of it is above, 3 where the data cannot tell, and 2 after an error. With
     --audit the interval is exact and comes from the verified rows alone; otherwise it
-    is the estimate of 'stct correct'. Nothing is changed.
+    is the estimate of 'stct correct'.
 
     [bold]Examples[/bold]
 
