@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stct.cli.extras import TRAINING, require
 from stct.cli.options import reporting as options
 from stct.cli.options import shared
 
@@ -35,13 +36,23 @@ def export(
     top: options.Top = None,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Hand the correction in DIR over to another tool.
+    """Hand the correction in DIR over to another tool, or its trained model.
 
     stct export stct-output --to label-studio --top 100
     """
     from stct.console import progress
     from stct.export import export_folder
 
+    if to.value == "onnx":
+        require(*TRAINING, extra="train")
+        from stct.train.onnx_file import write_onnx
+
+        target = output or Path("model.onnx")
+        with progress(f"Writing {target}", quiet=quiet):
+            write_onnx(folder, target)
+        if not quiet:
+            print(f"{target}: images, uint8 (n, h, w, c), to probabilities (n, C)")
+        return
     target = output or Path(f"stct-{to.value}")
     with progress(f"Writing {target}", quiet=quiet):
         hint = export_folder(folder, to.value, target, images=images, top=top)

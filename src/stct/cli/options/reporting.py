@@ -21,6 +21,7 @@ class Tool(StrEnum):
     CLEANLAB = "cleanlab"
     HUGGINGFACE = "huggingface"
     ARGILLA = "argilla"
+    ONNX = "onnx"
 
 
 ReportFolder = Annotated[
@@ -49,7 +50,8 @@ ToolChoice = Annotated[
     typer.Option(
         "--to",
         help="label-studio: tasks with predictions. cleanlab: a table of label "
-        "issues. huggingface: a dataset on disk. argilla: the same, with suggestions.",
+        "issues. huggingface: a dataset on disk. argilla: the same, with suggestions. "
+        "onnx: the trained model of a run, as one file.",
     ),
 ]
 ExportFolder = Annotated[
@@ -59,7 +61,7 @@ ExportFolder = Annotated[
         "-o",
         metavar="OUT",
         show_default="stct-label-studio and so on",
-        help="Folder to make.",
+        help="Folder to make; a file for onnx.",
     ),
 ]
 ExportImages = Annotated[
