@@ -1,4 +1,4 @@
-"""What a stranger's file cannot do: run, fetch, fill the memory, speak to a terminal."""
+"""What a stranger's file cannot do: run, fetch, fill the memory, move the cursor."""
 
 import hashlib
 import json

@@ -1,6 +1,7 @@
 """``stct correct``, the command that corrects labels, and ``stct plan``."""
 
 import json
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -122,7 +123,7 @@ def correct(
     )
     check_folder(output, overwrite=overwrite)
     previous = None if since is None else read_previous(since)
-    where = _engine(engine, ray_address)
+    where = _engine(engine, ray_address, silent=silent)
     _check_from(context, earlier, output)
     if earlier is not None:
         judged = judge_later(
@@ -395,7 +396,7 @@ def _check_method(
         raise ValueError(f"--audit goes with --method loo, not {method.value}")
 
 
-def _engine(name: options.EngineName, ray_address: str | None) -> Any:
+def _engine(name: options.EngineName, ray_address: str | None, *, silent: bool) -> Any:
     """Connect to where rows are worked on, before anything is read."""
     if name is options.EngineName.LOCAL:
         if ray_address is not None:
@@ -405,6 +406,11 @@ def _engine(name: options.EngineName, ray_address: str | None) -> Any:
 
     engine = RayEngine(ray_address)
     engine.start()
+    if ray_address is None and not silent:
+        print(
+            "Ray was started here; its ports are open to the network (SECURITY.md)",
+            file=sys.stderr,
+        )
     return engine
 
 

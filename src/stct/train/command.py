@@ -112,6 +112,11 @@ def _run(
         before = None if run is None else run.facts.get("threads")
         flops = max((cost.flops for cost in start.costs), default=math.inf)
         facts["threads"] = use_threads(flops, before)
+    if fabric.world_size > 1 and fabric.global_rank == 0:
+        say(
+            f"{fabric.world_size} processes talk over open ports: on a network that is "
+            "not yours, bind them to loopback (docs/training.md)"
+        )
     if start.costs and fabric.global_rank == 0:
         say(describe(start.costs, free_memory(fabric.device)))
     if run is None and fabric.global_rank == 0:
