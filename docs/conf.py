@@ -8,6 +8,7 @@ import sys
 import warnings
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 from stct import __version__
@@ -88,3 +89,4 @@ html_sidebars = {"docs/index": []}
 def setup(app: Sphinx) -> None:
     """Write the page of the commands before pages are looked for."""
     write_reference(FOLDER / "generated" / "commands.md")
+    app.add_lexer("csv", TextLexer)
