@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stct.numeric.tiles import single_blas_thread
 from stct.numeric.types import Floats
 
 MAX_COLUMNS = 1_024  # of a sparse matrix that is taken as it is
@@ -41,7 +42,9 @@ def reduce_sparse(X: Any) -> Reduction | None:
     from sklearn.decomposition import TruncatedSVD
 
     most = max(1, min(_DIRECTIONS, n - 1, d - 1))
-    svd = TruncatedSVD(most, n_iter=_ITERATIONS, random_state=0).fit(X)
+    svd = TruncatedSVD(most, n_iter=_ITERATIONS, random_state=0)
+    with single_blas_thread():  # the same numbers for any number of threads
+        svd.fit(X)
     return Reduction(np.asarray(svd.components_.T, dtype=np.float32))
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stct.numeric.tiles import single_blas_thread
+
 Floats = NDArray[np.float32]
 
 NAME = "tfidf"
@@ -102,7 +104,8 @@ def fit_tfidf(
     if most < 1:
         raise ValueError("the texts have one word only, so there is nothing to go by")
     svd = TruncatedSVD(min(_COMPONENTS, most), n_iter=_ITERATIONS, random_state=0)
-    svd.fit(counts)
+    with single_blas_thread():  # the same numbers for any number of threads
+        svd.fit(counts)
     # Half-way to whitening: the common directions say least about the class.
     directions = svd.components_.T / np.sqrt(np.maximum(svd.singular_values_, 1e-6))
     if progress is not None:
