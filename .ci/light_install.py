@@ -15,7 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_MB = 600
-PAGES = "start.md", "embeddings.md"  # of docs/, run as they stand
+# Of docs/, run as they stand: every page that needs no extra.
+PAGES = "start.md", "embeddings.md", "text.md", "tables.md", "label_kinds.md"
+PAGES += "annotators.md", "audit.md", "new_batches.md"
 COMPILED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 IMPORTED = "import stct, sys; print('torch' in sys.modules, stct.__file__)"
 
