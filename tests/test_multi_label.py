@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from command import run_here
+from scipy.stats import norm
 from sklearn.base import clone
 
 from stct import MultiLabelCorrector
+from stct.correction.multi_label import discriminant_border
 from stct.correction.settings import ScoreSettings
 from stct.correction.squared_error import choose_features
 from stct.label_sets import read_label_sets
@@ -115,6 +117,29 @@ def test_a_label_that_cannot_be_learnt_is_left_alone():
     np.testing.assert_array_equal(m.labels_[:, 4:], Y[:, 4:])
     assert "2 of 6 labels cannot be learnt" in m.notes_[0]
     assert np.isnan(m.noise_rates_[4:]).all()
+
+
+def test_labels_that_annotators_forgot_are_found():
+    """A third of the labels is missing: errors go one way, and labels are rare."""
+    X, truth, _ = films(n=1500)
+    given = truth & (np.random.default_rng(1).random(truth.shape) < 0.67)
+    m = MultiLabelCorrector().fit(X, given)
+    assert (m.labels_ == truth).mean() > 0.97 > (given == truth).mean() + 0.03
+    assert m.added_.sum() > 10 * m.removed_.sum()
+    assert (m.transition_matrices_[:, 1, 0] > 0.2).all()
+
+
+def test_border_is_where_two_normal_densities_cross():
+    rng = np.random.default_rng(0)
+    given = (rng.random(4000) < 0.1).astype(np.intp)
+    scores = given + rng.normal(size=4000)
+    grid = np.linspace(-1.0, 5.0, 60_001)
+    deviation = np.sqrt(0.1 * scores[given == 1].var() + 0.9 * scores[given == 0].var())
+    share = given.mean()
+    one = share * norm.pdf(grid, scores[given == 1].mean(), deviation)
+    zero = (1.0 - share) * norm.pdf(grid, scores[given == 0].mean(), deviation)
+    crossing = grid[np.argmax(one > zero)]
+    assert discriminant_border(scores, given) == pytest.approx(crossing, abs=0.01)
 
 
 def test_strength_is_that_of_least_brute_force_error():

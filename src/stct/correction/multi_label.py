@@ -76,6 +76,13 @@ def _correct_one(shared: LeftOut, labels: Labels, settings: Settings) -> Correct
     S = take(labels.engine, ridge.scores, index)
     if evidence_of_label(S[:, 1], sample.given) <= settings.scores.sure_errors:
         return nothing_learnt(labels.given, 2)
+    # Of a rare label a score of 1/2 is no border: the log-odds would begin far off.
+    move = 0.5 - discriminant_border(S[:, 1], sample.given)
+    both = np.array([-move, move], dtype=np.float32)
+    ridge = ridge._replace(
+        scores=np.asarray(ridge.scores) + both, intercept=ridge.intercept + both
+    )
+    S = S + both
     calibration = calibrate(S, sample, settings.calibration)
     fitted = refit(
         Scores(path, ridge, shared.fourier, ()),
@@ -108,3 +115,16 @@ def evidence_of_label(scores: Floats, given: NDArray[np.intp]) -> float:
     if float(scores.std()) == 0.0:
         return 0.0
     return float(np.corrcoef(scores, given)[0, 1] * np.sqrt(len(given)))
+
+
+def discriminant_border(scores: Floats, given: NDArray[np.intp]) -> float:
+    """Score (m,) at which 0 and 1 are as probable: linear discriminant analysis.
+
+    Both are normal with one variance, and as frequent as given.
+    """
+    one, zero = scores[given == 1], scores[given == 0]
+    share = len(one) / len(scores)
+    variance = float(share * one.var() + (1.0 - share) * zero.var())
+    apart = float(one.mean() - zero.mean())
+    odds = float(np.log((1.0 - share) / share))
+    return float(one.mean() + zero.mean()) / 2.0 + variance / apart * odds
