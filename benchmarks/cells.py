@@ -7,8 +7,8 @@ four clusters), ``moons``, ``shells``. From the folder DATA: ``labelme``, ``sent
 with all columns, or the leading ones as ``cifar10c``, or some rows as ``cifar2000n``,
 or with imbalance as ``cifarimb``), ``pixels`` (principal components of raw images, from
 ``cifar-10-batches-py``); ``catdog`` after ``cifar`` or ``pixels``: cats and dogs only,
-of which the latter tell next to nothing. Noise: see `inject`; real noise is ``majority`` and ``one``
-(crowd votes) and the names of the CIFAR-10N label sets.
+of which the latter tell next to nothing. Noise: see `inject`; real noise is
+``majority`` and ``one`` (crowd votes) and the names of the CIFAR-10N label sets.
 """
 
 import re

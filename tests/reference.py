@@ -23,6 +23,7 @@ MOST_LEVERAGE = 0.999
 BANDWIDTH, MAX_FREQUENCIES, ROWS_PER_FREQUENCY = 1.5, 256, 8
 ERRORS, LEAST_GAIN = 3.0, 0.02
 SHARPNESS_PRECISION, LEAST_SEPARATION, ROWS_PER_PAIR = 3.0, 0.1, 10
+MOST_UNCERTAINTY = 0.75
 USUAL_ERRORS, USUAL_ROWS = 0.1, 10.0
 MAX_ROUNDS, TOLERANCE, ROUGH = 8, 0.002, 1e-6
 STARTS = 0.95, 0.75, 0.5, 0.25
@@ -48,7 +49,7 @@ def correct(X, given):
     H, S, rho = with_fourier_features(H, S, rho, Y, g)  # 3
     if not learnt(S, g):
         return nothing_learnt(given)
-    L, T = calibrate(S, g)  # 4
+    L, T = calibrate(S, g, uncertainty(H, rho))  # 4
     L = refit(H, L, T, g, rho)  # 5
     L = add_linear(H, L, T, g)  # 6
     Q, T = final_posterior(L, T, g)  # 7, 8
@@ -152,16 +153,30 @@ def with_fourier_features(H, S, rho, Y, g):
     return H, S, rho
 
 
-def sharpness_of_shape(S):
+def uncertainty(H, rho):
+    """Variance of a score for labels of variance 1 (4)."""
+    Hc, values, V = principal(H)
+    A = Hc @ V
+    hat = A / (values + rho * values.mean()) @ A.T
+    return np.mean(np.sum(hat**2, axis=1))
+
+
+def sharpness_of_shape(S, uncertain=0.0, shares=None):
     """Factor that makes log-odds of scores, by how two classes lie apart (4)."""
-    margins = {}
+    margins, noise = {}, []
     for row in S:
         a, b = sorted(np.argsort(row)[-2:])
         margins.setdefault((a, b), []).append(row[a] - row[b])
-    pairs = [np.array(m) for m in margins.values() if len(m) >= ROWS_PER_PAIR]
-    pairs = [m for m in pairs if m.std() > 0]
+    margins = {k: np.array(m) for k, m in margins.items() if len(m) >= ROWS_PER_PAIR}
+    pairs = [m for m in margins.values() if m.std() > 0]
     if not pairs:
         return 1 / S.std()
+    if shares is not None:
+        noise = [
+            uncertain * (shares[a] + shares[b]) / m.var()
+            for (a, b), m in margins.items()
+            if m.std() > 0
+        ]
     weights = [len(m) for m in pairs]
     ratios = [np.abs(m - m.mean()).mean() / m.std() for m in pairs]
     ratio = np.average(ratios, weights=weights)
@@ -177,7 +192,9 @@ def sharpness_of_shape(S):
     else:
         u = LEAST_SEPARATION if ratio < 0.9 else 100
     log_variance = np.average([np.log(m.var()) for m in pairs], weights=weights)
-    return np.sqrt((u**2 + 2 * u) / np.exp(log_variance))
+    q = np.average(noise, weights=weights) * (u + 2) / 2 if noise else 0.0
+    q = min(q, MOST_UNCERTAINTY)
+    return np.sqrt((u**2 + 2 * u) / np.exp(log_variance)) / (1 - q)
 
 
 def posterior(L, T, g):
@@ -299,9 +316,10 @@ def map_scores(S, L, T, g):
     return climb(L, U, T, g, precision, precision + 0.1 * n / C, WEIGHT_STEPS)
 
 
-def calibrate(S, g):
+def calibrate(S, g, uncertain):
     """Log-odds and T from leave-one-out scores (4)."""
-    L, centre, ends = sharpness_of_shape(S) * S, 1.0, []
+    shares = np.bincount(g, minlength=S.shape[1]) / len(g)
+    L, centre, ends = sharpness_of_shape(S, uncertain, shares) * S, 1.0, []
     for T in starts(S, g):
         s, T, _ = fit_sharpness(L, T, g, centre, centre, SHARPNESS_PRECISION, 0, ROUGH)
         ends.append(fit_transition(L, T, g, s, centre, ROUGH))

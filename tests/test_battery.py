@@ -78,7 +78,7 @@ def test_table_and_picture(whole):
     title, _, *table = (out / "battery.md").read_text().splitlines()
     assert title.startswith("# ")
     assert table[0].startswith("| cell | n | given | probe |")
-    leads = [float(line.split("|")[9]) for line in table[2:4]]
+    leads = [float(line.split("|")[10]) for line in table[2:4]]
     assert leads == sorted(leads)
     assert (out / "battery.png").read_bytes().startswith(b"\x89PNG")
 

@@ -275,3 +275,14 @@ def test_classes_that_take_turns_all_choose_the_strength(rng):
     assert (fit.scores.argmax(axis=1) == given).mean() > 0.95
     picked = some_of(slice(0, 900), 3)
     assert np.bincount(given[picked], minlength=3).min() > 70
+
+
+def test_variance_of_scores_is_that_of_labels_that_say_nothing(rng):
+    H = rng.normal(size=(60, 8)) * np.arange(1, 9)
+    path = RidgePath(H, np.ones(60, bool))
+    centred = H - H.mean(axis=0)
+    G = centred.T @ centred
+    ridge = 0.3 * np.linalg.eigvalsh(G).mean()
+    hat = centred @ np.linalg.solve(G + ridge * np.eye(8), centred.T)
+    fitted = hat @ rng.normal(size=(60, 40_000))
+    assert path.variance_of_scores(0.3) == pytest.approx(fitted.var(), rel=0.02)

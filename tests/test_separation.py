@@ -61,3 +61,16 @@ def test_few_rows_of_a_pair_say_nothing():
     fewer = replace(SETTINGS, rows_per_pair=9)
     assert sharpness_of_shape(S[:9], fewer) != pytest.approx(1.0 / S[:9].std())
     assert np.isfinite(sharpness_of_shape(np.zeros((30, 3)), SETTINGS))
+
+
+def test_uncertainty_of_the_scores_blurs_the_classes():
+    rng = np.random.default_rng(3)
+    S = log_odds(2.0, 40_000, rng)
+    noise = rng.normal(size=40_000)  # as much as the variance within the classes
+    blurred = S + np.stack([noise, -noise], axis=1)
+    assert sharpness_of_shape(blurred, SETTINGS) < 0.6
+    variance = np.full(2, 2.0)  # of the margin, half of it for each class
+    known = sharpness_of_shape(blurred, SETTINGS, variance)
+    assert known == pytest.approx(1.0, rel=0.1)
+    most = sharpness_of_shape(blurred, SETTINGS, 50.0 * variance)
+    assert most == pytest.approx(4.0 * sharpness_of_shape(blurred, SETTINGS))

@@ -56,6 +56,8 @@ def calibrate(
     labels: Labels,
     settings: CalibrationSettings,
     prior: Floats | None = None,
+    *,
+    variance: float = 0.0,
 ) -> Calibration:
     """Fit log-odds and T to the labels of some rows.
 
@@ -66,9 +68,14 @@ def calibrate(
         Of these rows.
     prior : ndarray of shape (C, C), optional
         An earlier estimate of T.
+    variance : float
+        Of a score, for labels of variance 1: how uncertain the scores are.
     """
     C = labels.num_classes
-    odds = LogOdds(np.array(sharpness_of_shape(S, settings)), np.zeros(C))
+    known = labels.given[labels.given >= 0]
+    shares = np.bincount(known, minlength=C) / max(len(known), 1)
+    unit = sharpness_of_shape(S, settings, variance * shares)
+    odds = LogOdds(np.array(unit), np.zeros(C))
     fit = AlternatingFit(labels, settings, prior)
     sharpness, T = find_start(odds.logits(S), labels, settings, prior)
     sharpness, T = fit.run(fit.likelihood(odds.logits(S)), sharpness, T)

@@ -55,7 +55,10 @@ def correct_by_leave_one_out(
         return nothing_learnt(labels.given, labels.num_classes)
     S = take(labels.engine, scores.ridge.scores, index)
     progress(0.4)
-    calibration = calibrate(S, sample, settings.calibration, prior.transition)
+    variance = scores.path.variance_of_scores(scores.ridge.strength)
+    calibration = calibrate(
+        S, sample, settings.calibration, prior.transition, variance=variance
+    )
     progress(0.5)
     fitted = refit(
         scores,

@@ -12,31 +12,49 @@ variance is mu^2 + 2 mu. Geary's ratio, mean absolute deviation over standard de
 grows with mu from that of one normal distribution, 0.798, to 1.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import erf
 
 from stct.correction.settings import CalibrationSettings
-from stct.numeric.types import Floats
+from stct.numeric.types import Floats, Ints
 
 SEPARATIONS = np.geomspace(1e-3, 100.0, 400)  # mu; of a table of Geary's ratio
 
 
-def sharpness_of_shape(S: Floats, settings: CalibrationSettings) -> float:
+def sharpness_of_shape(
+    S: Floats, settings: CalibrationSettings, variance: Floats | None = None
+) -> float:
     """Factor that makes log-odds of scores, by the shape of their distribution.
 
     Geary's ratio is the mean over pairs of classes, each measured on the rows whose two
-    best scores it has.
+    best scores it has. The scores were estimated from labels: the variance that comes
+    from that is taken from the variance within the classes.
+
+    Parameters
+    ----------
+    variance : ndarray of shape (C,), optional
+        Part of the variance of the scores of each class that comes from the labels
+        they were estimated from. None: the scores are exact.
     """
-    deviation, variance, count = moments_of_pairs(S)
-    enough = (count >= settings.rows_per_pair) & (variance > 0.0)
+    pairs = margins_of_pairs(S)
+    enough = (pairs.count >= settings.rows_per_pair) & (pairs.variance > 0.0)
     if not enough.any():
         return 1.0 / max(float(S.std()), 1e-30)
-    weight = count[enough] / count[enough].sum()
-    ratio = float(weight @ (deviation[enough] / np.sqrt(variance[enough])))
+    weight = np.where(enough, pairs.count, 0.0)
+    weight /= weight.sum()
+    total = np.where(enough, pairs.variance, 1.0)
+    ratio = float(weight @ (pairs.deviation / np.sqrt(total)))
     found = np.interp(ratio, geary_ratio(SEPARATIONS), SEPARATIONS)
     mu = max(float(found), settings.least_separation)
-    log_deviation = 0.5 * float(weight @ np.log(variance[enough]))
-    return float(np.sqrt(mu * (mu + 2.0)) / np.exp(log_deviation))
+    uncertain = 0.0
+    if variance is not None:  # of all variance 2 / (mu + 2) is within the classes
+        uncertain = float(weight @ (variance[pairs.classes].sum(axis=1) / total))
+        uncertain = min(0.5 * (mu + 2.0) * uncertain, settings.most_uncertainty)
+    log_deviation = 0.5 * float(weight @ np.log(total))
+    sharpness = np.sqrt(mu * (mu + 2.0)) / np.exp(log_deviation)
+    return float(sharpness / (1.0 - uncertain))
 
 
 def geary_ratio(mu: Floats) -> Floats:
@@ -46,20 +64,27 @@ def geary_ratio(mu: Floats) -> Floats:
     return np.asarray(absolute / np.sqrt(mu * (mu + 2.0)))
 
 
-def moments_of_pairs(S: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean absolute deviation, variance and number of the margins of each pair, (p,).
+class Pairs(NamedTuple):
+    """Margins between the two best scores of the rows, by pair of classes."""
 
-    The margin of a row is the difference of its two best scores, by number of class.
-    """
+    classes: Ints  # (p, 2)
+    deviation: Floats  # (p,) mean absolute deviation
+    variance: Floats  # (p,)
+    count: Floats  # (p,) rows
+
+
+def margins_of_pairs(S: Floats) -> Pairs:
+    """Deviations of the margins of each pair of classes, lower minus higher class."""
     n, C = S.shape
     best = np.sort(np.argpartition(S, C - 2, axis=1)[:, C - 2 :], axis=1)  # (n, 2)
     rows = np.arange(n)
     margin = (S[rows, best[:, 0]] - S[rows, best[:, 1]]).astype(np.float64)
-    pair = np.unique(best[:, 0] * C + best[:, 1], return_inverse=True)[1]
-    count = np.bincount(pair)
+    codes, pair = np.unique(best[:, 0] * C + best[:, 1], return_inverse=True)
+    count = np.bincount(pair).astype(np.float64)
     margin -= (np.bincount(pair, margin) / count)[pair]
-    return (
+    return Pairs(
+        np.stack([codes // C, codes % C], axis=1),
         np.bincount(pair, np.abs(margin)) / count,
         np.bincount(pair, margin**2) / count,
-        count.astype(np.float64),
+        count,
     )

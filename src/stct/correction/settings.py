@@ -44,6 +44,7 @@ class CalibrationSettings:
 
     sharpness_precision: float = 3.0  # of the prior of its logarithm; convention
     least_separation: float = 0.1  # mu, of classes with one mode of scores; convention
+    most_uncertainty: float = 0.75  # of the variance within classes; limit
     rows_per_pair: int = 10  # of classes whose separation is measured; limit
     usual_errors: float = 0.1  # share, in the prior of the error rate; convention
     usual_rows: float = 10.0  # that this knowledge is worth; fitted

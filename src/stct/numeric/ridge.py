@@ -143,6 +143,12 @@ class RidgePath:
         total, count = self._engine.sum(errors, self._num_rows)
         return np.asarray(total / max(float(count), 1.0))
 
+    def variance_of_scores(self, strength: float) -> float:
+        """Variance of a score, for labels of variance 1: mean squared hat row."""
+        values = self.axes.values
+        shrunk = values / (values + strength * self._unit)
+        return float(shrunk @ shrunk) / self.num_labelled
+
     def leverage_at(self, ridge: float) -> Callable[[slice, Index], Floats]:
         """Diagonal of the hat matrix for any ridge, as a function of some rows.
 
