@@ -4,10 +4,13 @@ import json
 from dataclasses import asdict
 
 import pytest
+import torch
+from safetensors.torch import save
 
 from stct.train.checkpoint import settings_hash
 from stct.train.config import Config
 from stct.train.config_text import from_dict, override, read_toml, settings, to_toml
+from stct.train.files import read_tensors
 from stct.train.presets import PRESETS, preset
 
 
@@ -165,3 +168,10 @@ def test_wrong_settings_of_a_file_name_it(tmp_path, text, message):
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(ValueError, match=message):
         read_toml(tmp_path / "config.toml", preset("tiny"))
+
+
+def test_a_file_of_an_older_version_has_no_checksum_and_is_read(tmp_path):
+    path = tmp_path / "old.safetensors"
+    path.write_bytes(save({"x": torch.ones(2)}, metadata={"phase": "srl"}))
+    tensors, texts = read_tensors(path)
+    assert (tensors["x"].tolist(), texts) == ([1.0, 1.0], {"phase": "srl"})
