@@ -23,7 +23,7 @@ IMAGES = Path(__file__).parent / "images"
 KINDS = ["steel", "wooden", "red", "old", "small", "plastic"]
 THINGS = ["chair", "table", "lamp", "phone", "camera"]
 THINGS += ["wallet", "bottle", "jacket", "guitar", "clock"]
-KEYS = ["a", "a", "r", "a", "a", "3", "a", "ArrowRight"]
+KEYS = ["a", "a", "a", "a", "ArrowRight"]
 
 
 def main(report: Path) -> None:
@@ -43,6 +43,8 @@ def main(report: Path) -> None:
                 page.wait_for_selector("html[data-ready]")
                 page.wait_for_timeout(300)
                 save(page.screenshot(), f"report-{width}-{theme}.png")
+                page.select_option("#f-show", "proposed")
+                page.select_option("#f-sort", "surest")
                 page.click("text=Start reviewing")
                 for key in KEYS:
                     page.keyboard.press(key)
@@ -85,7 +87,7 @@ def many_classes(folder: Path) -> Path:
 def save(data: bytes, name: str) -> None:
     """Write a picture with few colours."""
     image = Image.open(io.BytesIO(data)).convert("RGB")
-    image.quantize(160, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
+    image.quantize(256, dither=Image.Dither.NONE).save(IMAGES / name, optimize=True)
 
 
 if __name__ == "__main__":
