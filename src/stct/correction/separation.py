@@ -39,10 +39,10 @@ def sharpness_of_shape(
         they were estimated from. None: the scores are exact.
     """
     pairs = margins_of_pairs(S)
-    enough = (pairs.count >= settings.rows_per_pair) & (pairs.variance > 0.0)
+    enough = (pairs.num_rows >= settings.rows_per_pair) & (pairs.variance > 0.0)
     if not enough.any():
         return 1.0 / max(float(S.std()), 1e-30)
-    weight = np.where(enough, pairs.count, 0.0)
+    weight = np.where(enough, pairs.num_rows, 0.0)
     weight /= weight.sum()
     total = np.where(enough, pairs.variance, 1.0)
     ratio = float(weight @ (pairs.deviation / np.sqrt(total)))
@@ -70,7 +70,7 @@ class Pairs(NamedTuple):
     classes: Ints  # (p, 2)
     deviation: Floats  # (p,) mean absolute deviation
     variance: Floats  # (p,)
-    count: Floats  # (p,) rows
+    num_rows: Floats  # (p,)
 
 
 def margins_of_pairs(S: Floats) -> Pairs:
