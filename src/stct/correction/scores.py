@@ -56,12 +56,12 @@ def leave_one_out_scores(
     path = RidgePath(H, labelled, strengths=settings.ridge, engine=engine, owned=owned)
     if len(path.axes.values) == 0:
         return None
-    progress(0.2)
+    progress(0.05)
     given = engine.keep(labels.given)
     Y = light_rows(engine, lambda rows: one_hot(given[rows], C), (n, C))
     keep = is_kept(n, C)
     ridge = path.fit(Y, given, keep_scores=keep)
-    progress(0.3)
+    progress(0.15)
     fourier = None
     known = np.flatnonzero(labelled)  # there may be few of them among many rows
     some = known[spread_rows(len(known), settings.deciding_rows)]
