@@ -55,3 +55,81 @@ def correct_by_leave_one_out(
         return nothing_learnt(labels.given, labels.num_classes)
     S = take(labels.engine, scores.ridge.scores, index)
     progress(0.4)
+    variance = scores.path.variance_of_scores(scores.ridge.strength)
+    calibration = calibrate(
+        S, sample, settings.calibration, prior.transition, variance=variance
+    )
+    progress(0.7)
+    fitted = refit(
+        scores,
+        calibration,
+        labels,
+        index,
+        (settings.refit, settings.calibration),
+        features_fitted_to_labels=prior.features_fitted_to_labels,
+    )
+    progress(0.85)
+    residual = add_linear_residual(scores.path, fitted, labels, settings.residual)
+    progress(0.95)
+    noise = settings.noise
+    if prior.transition is not None:  # it averages over instance-dependent noise
+        weight = prior_weight(len(index), labels.num_classes, settings.calibration)
+        noise = replace(noise, share=(1.0 - weight) * noise.share)
+    found = final_posterior(
+        residual.logits,
+        fitted.transition,
+        labels,
+        index,
+        settings.residual,
+        noise,
+        settings.audit,
+    )
+    weights, intercept = fitted.linear()
+    model = SoftmaxModel(
+        found.sharpness * (weights + residual.weights),
+        found.sharpness * (intercept + residual.intercept),
+        scores.fourier,
+    )
+    record = record_fit(scores.path, labels, found)
+    result = as_correction(found, model, len(fitted.parts), scores.notes)
+    return result._replace(fit=record)
+
+
+def correct_probabilities(
+    P: Floats, labels: Labels, settings: Settings = DEFAULT
+) -> Correction:
+    """Apply the same noise model to somebody's own probabilities (n, C).
+
+    They must be out-of-fold, as leave-one-out scores are.
+    """
+    S = np.log(np.maximum(P, 1e-6)).astype(np.float32)
+    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
+    odds, T = calibrate(S[index], labels.some(index), settings.calibration)
+    found = final_posterior(
+        odds.logits(S),
+        T,
+        labels,
+        index,
+        settings.residual,
+        settings.noise,
+        settings.audit,
+    )
+    return as_correction(found, None, 1, ())
+
+
+def as_correction(
+    found: Posterior, model: Model | None, num_rounds: int, notes: tuple[str, ...]
+) -> Correction:
+    """Add Theorem 1's condition."""
+    T, learnable = found.transition, is_learnable(found.transition)
+    return Correction(
+        found.probabilities,
+        T,
+        learnable,
+        model,
+        num_rounds,
+        "max_rounds",
+        notes,
+        found.confusion,
+        found.audit,
+    )
