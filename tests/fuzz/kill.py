@@ -92,6 +92,7 @@ def correct(here, kills, chance):
         code, seconds = finish([*CORRECT, "--overwrite"])
         assert code == 0, done
         assert digests(here / "out", names) == expected, done
+        print(f"correct: {done} kills so far", flush=True)
         left = {path.name for path in here.iterdir()}
         assert left == {"t.csv", "e.npy", "out"}, left
         assert not [p for p in (here / "out").iterdir() if p.name.startswith(".")]

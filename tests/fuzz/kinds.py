@@ -1,6 +1,7 @@
 """Kinds of cases: honest files, which of them is changed, and what reads them."""
 
 import contextlib
+import gzip
 import hashlib
 import json
 import sys
@@ -90,6 +91,41 @@ def _patch(folder):
 def _decisions(folder):
     _table(folder)
     (folder / "d.csv").write_text("id,label\nr0,class 0\nr5,class 2\n")
+
+
+def _audit(folder):
+    _table(folder)
+    rows = [f"r{i},{LABELS[i]},class {TRUTH[i]}" for i in range(0, 60, 3)]
+    (folder / "a.csv").write_text("\n".join(["id,given,verified", *rows]) + "\n")
+
+
+def _annotations(folder):
+    _table(folder)
+    rows = [f"r{i},{who},{LABELS[i]}" for i in range(60) for who in ("ann", "bob")]
+    (folder / "votes.csv").write_text("\n".join(["id,annotator,label", *rows]) + "\n")
+
+
+def _workbook(folder):
+    from openpyxl import Workbook
+
+    _table(folder)
+    book = Workbook()
+    book.active.append(["id", "label"])
+    for i, label in enumerate(LABELS):
+        book.active.append([f"r{i}", label])
+    book.save(folder / "t.xlsx")
+
+
+def _compressed(folder):
+    _table(folder)
+    path = folder / "t.csv"
+    (folder / "t.csv.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+    path.unlink()
+
+
+def _corrector(folder):
+    _output(folder)
+    _table(folder)
 
 
 def _probabilities(folder):
@@ -310,6 +346,27 @@ KINDS = {
         _probabilities,
         ("p.npy",),
         ("correct", "t.csv", "--pred-probs", "p.npy", "-o", "out"),
+    ),
+    "audit": Kind(_audit, ("a.csv",), (*_CORRECT, "e.npy", "--audit", "a.csv")),
+    "annotations": Kind(
+        _annotations,
+        ("votes.csv",),
+        (*_CORRECT, "e.npy", "--annotations", "votes.csv"),
+    ),
+    "workbook": Kind(
+        _workbook,
+        ("t.xlsx",),
+        ("correct", "t.xlsx", "--embeddings", "e.npy", "-o", "out"),
+    ),
+    "compressed table": Kind(
+        _compressed,
+        ("t.csv.gz",),
+        ("correct", "t.csv.gz", "--embeddings", "e.npy", "-o", "out"),
+    ),
+    "corrector": Kind(
+        _corrector,
+        ("made/corrector.npz", "made/soft_labels.npz"),
+        (*_CORRECT, "e.npy", "--from", "made"),
     ),
     "decisions": Kind(
         _decisions, ("d.csv",), (*_CORRECT, "e.npy", "--locked", "d.csv")

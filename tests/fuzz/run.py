@@ -14,7 +14,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from cases import Worker
+from cases import Worker, kind_of
 
 
 def main():
@@ -32,7 +32,9 @@ def main():
         return 0
     done = {}
     if asked.state.exists():
-        done = {r["case"]: r for r in map(json.loads, asked.state.open())}
+        known = map(json.loads, asked.state.open())
+        heavy = not asked.light  # a new kind moves the numbers of the others
+        done = {r["case"]: r for r in known if r["kind"] == kind_of(r["case"], heavy)}
     # What was wrong is tried again: perhaps it is mended.
     fine = {number for number, result in done.items() if not result["wrong"]}
     left = [number for number in range(asked.cases) if number not in fine]

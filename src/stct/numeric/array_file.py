@@ -55,13 +55,9 @@ def read_array_file(
         found = about["format"], about["version"]
     except zipfile.BadZipFile as error:
         raise ValueError(f"it is damaged, or not a {name} file: {error}") from error
-    except (
-        NotImplementedError,
-        EOFError,
-        KeyError,
-        TypeError,
-        RecursionError,
-    ) as error:
+    except (ValueError, OSError, MemoryError):
+        raise
+    except Exception as error:  # the header of an array raises anything
         raise ValueError(f"it is not a {name} file") from error
     if found[0] != name:
         raise ValueError(f"it is not a {name} file")
