@@ -219,6 +219,7 @@ def test_unknown_encoders():
         ("efficientnet-lite0", "torch", "efficientnet"),
         ("efficientnet-lite0", "efficientnet_lite_pytorch", "efficientnet"),
         ("hf:x", "torch", "encoders"),
+        ("minilm", "torch", "text"),
         ("hf:x", "transformers", "encoders"),
     ],
 )
