@@ -118,6 +118,9 @@ def cleanlab(X: Array, Y: Array) -> Array:
     return Y ^ (issues if issues.shape == Y.shape else issues.T)
 
 
+METHODS = {"given": given, "cleanlab": cleanlab, "stct": ours}
+
+
 def measure(truth: Array, before: Array, after: Array) -> dict[str, float]:
     both = (after & truth).sum(axis=0)
     sizes = after.sum(axis=0) + truth.sum(axis=0)
@@ -147,7 +150,7 @@ def main() -> None:
                 rng = np.random.default_rng(seed)
                 X, truth = make(rng)
                 before = noise(truth, rng)
-                for method in (given, cleanlab, ours):
+                for name_of, method in METHODS.items():
                     start = time.perf_counter()
                     after = method(X.astype(np.float32), before)
                     seconds = time.perf_counter() - start
@@ -155,7 +158,7 @@ def main() -> None:
                         "data": name,
                         "noise": noise.__name__,
                         "seed": seed,
-                        "method": method.__name__,
+                        "method": name_of,
                         **measure(truth, before, after),
                         "seconds": seconds,
                     }
