@@ -395,3 +395,44 @@ def test_labels_of_every_type_come_back_exactly(chromium, tmp_path):
     done = stct(*command, "--locked", saved, "-o", "again", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert kinds(tmp_path / "again" / "labels.jsonl") == wanted
+
+
+def test_audit_hides_what_others_said_and_exports(chromium, run, tmp_path):
+    folder, *_ = run
+    line = ["audit", "stct-output", "-n", "8", "-o", tmp_path / "a.csv", "--quiet"]
+    assert stct(*line, cwd=folder).returncode == 0
+    drawn = read_table(tmp_path / "a.csv")
+    tab = Tab(chromium, folder / "stct-output" / "report.html")
+    page = tab.page
+    row = page.locator("#audit-row")
+    row.focus()
+    assert page.locator("#audit-row img").count() <= 1
+    assert "Given:" not in row.inner_text()
+    page.keyboard.press("2")
+    assert "Given:" in row.inner_text()
+    assert "Suggested:" in row.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "Given:" not in row.inner_text()
+    page.keyboard.press("ArrowRight")  # the second row is skipped
+    page.keyboard.press("1")
+    page.keyboard.press("u")
+    page.keyboard.press("3")
+    tab.open(folder / "stct-output" / "report.html")  # a reload
+    assert "2 of 8 verified" in page.inner_text("#audit")
+    assert page.evaluate(CONTRAST) == []
+    saved = read_table(tab.download("#save-audit", tmp_path / "audit.csv"))
+    tab.context.close()
+    assert tab.trouble == []
+    for name in ("id", "given", "weight"):
+        assert saved.values(name) == drawn.values(name)
+    codes = [encode_label(name, text_only=True) for name in sorted(CLASSES)]
+    assert saved.values("verified")[:4] == [codes[1], "", codes[2], ""]
+    command = page_command(folder / "stct-output")
+    assert "--audit audit.csv --since" in command
+
+
+def page_command(folder):
+    """The command that the page shows for the next round."""
+    text = (folder / "report.html").read_text("utf-8")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
+    return data["audit_command"]
