@@ -4,7 +4,7 @@
 
 Needs Chromium, playwright and Pillow. Writes docs/images/*.png, with few colours so
 that they stay small: overview and review of that report, and the confusions of one with
-60 classes, which is made here.
+60 classes, which is made here. An audit of the given report is drawn at the end.
 """
 
 import io
@@ -62,6 +62,18 @@ def main(report: Path) -> None:
             page.wait_for_timeout(300)
             for name in ("pairs", "transition"):
                 save(page.locator(f"#{name}").screenshot(), f"{name}.png")
+            command = f"-m stct audit {report.parent} -n 60 -o {folder}/a.csv --quiet"
+            subprocess.run([sys.executable, *command.split()], check=True)
+            for theme in ("light", "dark"):
+                page = browser.new_page(
+                    viewport={"width": 900, "height": 900}, color_scheme=theme
+                )
+                page.goto(report.resolve().as_uri())
+                page.wait_for_selector("html[data-ready]")
+                page.focus("#audit-row")
+                page.keyboard.press("3")
+                page.wait_for_timeout(300)
+                save(page.locator("#audit").screenshot(), f"audit-{theme}.png")
         browser.close()
 
 
