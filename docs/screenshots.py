@@ -73,7 +73,7 @@ def main(report: Path) -> None:
                 page.focus("#audit-row")
                 page.keyboard.press("3")
                 page.wait_for_timeout(300)
-                save(page.locator("#audit").screenshot(), f"audit-{theme}.png")
+                save(page.locator("#audit-row").screenshot(), f"audit-{theme}.png")
         browser.close()
 
 
