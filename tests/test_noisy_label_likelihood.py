@@ -315,3 +315,16 @@ def test_a_bounded_descent_ends_where_the_slopes_are_0_or_at_a_bound():
         end = minimise_bounded(valley, np.ones(3), bounds, exact=exact)
         np.testing.assert_allclose(end, [0.3, 0.0, 4.0], atol=0.02)
         assert (end[1:] == [0.0, 4.0]).all()
+
+
+def test_the_last_step_asks_for_nothing_outside_the_bounds():
+    """The slope is 0 at 100 only; there the factors of T would overflow."""
+    asked = []
+
+    def objective(place):
+        asked.append(float(place[0]))
+        return -1e-7 * place[0] + 5e-10 * place[0] ** 2, -1e-7 + 1e-9 * place
+
+    best = minimise_bounded(objective, np.zeros(1), [(-8.0, 8.0)])
+    assert max(map(abs, asked)) <= 8.0
+    assert abs(best[0]) <= 8.0
