@@ -1,6 +1,7 @@
 """What a reader of the documentation has already: small files of their own."""
 
 import csv
+from importlib.util import find_spec
 from itertools import product
 
 import numpy as np
@@ -16,7 +17,27 @@ AFTER = ["", ", thanks", ", what now", " in the app", " abroad", ", please"]
 
 
 def write_files(folder):
-    """Write support.csv: messages of four kinds, every eighth with a wrong label."""
+    """Write support.csv and, where Pillow is, photos/ with a folder for each class."""
+    write_messages(folder)
+    if find_spec("PIL"):
+        write_photos(folder / "photos")
+
+
+def write_photos(folder):
+    """Thirty pictures of stripes in two directions."""
+    from PIL import Image
+
+    generator = np.random.default_rng(0)
+    for i in range(30):
+        place = folder / ("rows" if i % 2 else "columns")
+        place.mkdir(parents=True, exist_ok=True)
+        stripes = np.tile(200 * (np.arange(48) // 6 % 2), (48, 1))
+        pixels = (stripes.T if i % 2 else stripes) + generator.integers(0, 55, (48, 48))
+        Image.fromarray(pixels.astype(np.uint8)).save(place / f"{i}.png")
+
+
+def write_messages(folder):
+    """Messages of four kinds, every eighth with a wrong label."""
     labels = list(SAID)
     messages = [
         (f"{a}{said}{b}", label)
