@@ -239,6 +239,21 @@ def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def test_weights_have_the_same_bytes_each_time(tmp_path):
+    """Libraries put texts in any order; in ten calls two orders would be seen."""
+    torch = pytest.importorskip("torch")
+    from stct.train.files import read_tensors, tensors_as_bytes
+
+    tensors = {"b": torch.ones(2, 3), "a": torch.zeros(5, dtype=torch.uint8)}
+    texts = {name: f"text of {name} \u00fc" for name in "vwxyz"}
+    made = {tensors_as_bytes(tensors, texts) for _ in range(10)}
+    assert len(made) == 1
+    (tmp_path / "m").write_bytes(made.pop())
+    found, said = read_tensors(tmp_path / "m")
+    assert said == texts
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+
+
 def test_damaged_weights_are_refused_and_nothing_is_fetched(tmp_path, monkeypatch):
     """A flipped byte anywhere; and a model file that names somebody's model."""
     torch = pytest.importorskip("torch")

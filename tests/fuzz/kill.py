@@ -117,12 +117,16 @@ def train(here, kills, chance):
     while done < kills:
         shutil.rmtree(here / "run", ignore_errors=True)
         command = ["train", "i.npz", "-o", "run", *TRAIN]
+        moments = []  # what the run had when it was killed
         for _ in range(6):
             done += kill_after(command, chance.uniform(0, seconds / 2))
+            moments.append(sorted(p.name for p in here.glob("run/*")))
             if (here / "run" / "config.json").exists():
                 command = ["train", "--resume", "run", "--quiet", "--save-every", "0"]
         assert finish(command)[0] == 0, done
-        assert digests(here / "run", names) == expected, done
+        found = zip(names, digests(here / "run", names), expected, strict=True)
+        other = [name for name, got, wanted in found if got != wanted]
+        assert not other, (done, other, moments)
         print(f"train: {done} kills so far", flush=True)
     return done
 

@@ -34,7 +34,14 @@ def write_whole(path: Path, data: bytes) -> None:
 def tensors_as_bytes(tensors: Mapping[str, Tensor], texts: Mapping[str, str]) -> bytes:
     """Make a safetensors file in memory, with texts and a checksum of everything."""
     whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    return save(whole, metadata={**texts, _CHECKSUM: _digest(whole, texts)})
+    data = save(whole, metadata={**texts, _CHECKSUM: _digest(whole, texts)})
+    # safetensors writes the texts in any order; the same file has the same bytes here.
+    end = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:end])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + data[end:]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
