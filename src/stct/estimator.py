@@ -34,7 +34,7 @@ from stct.checks import (
 )
 from stct.correction.annotator_estimates import Annotator
 from stct.correction.audit import Verified
-from stct.correction.correct import METHODS, correct_labels
+from stct.correction.correct import METHODS, correct_labels, correct_probabilities
 from stct.correction.decision import (
     decide_rows,
     estimate_accuracy,
@@ -48,7 +48,7 @@ from stct.correction.later_rows import (
     why_not_judged,
 )
 from stct.correction.paper import SplitSettings
-from stct.correction.pipeline import Prior, correct_probabilities
+from stct.correction.pipeline import Prior
 from stct.correction.resemblance import Difference, compare, describe_differences
 from stct.correction.result import Correction, Progress
 from stct.correction.settings import DEFAULT, Settings

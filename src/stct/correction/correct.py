@@ -7,9 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stct.correction.audit import Verified
+from stct.correction.calibration import calibrate
 from stct.correction.canonical import canonicalise
+from stct.correction.given_labels import Labels, sample_rows, sample_size
 from stct.correction.paper import THE_PAPERS, SplitSettings, correct_by_random_splits
-from stct.correction.pipeline import NO_PRIOR, Prior, correct_by_leave_one_out
+from stct.correction.pipeline import (
+    NO_PRIOR,
+    Prior,
+    as_correction,
+    correct_by_leave_one_out,
+)
+from stct.correction.posterior import final_posterior
 from stct.correction.result import Correction, Progress
 from stct.correction.settings import DEFAULT, Settings
 from stct.numeric.engine import Engine
@@ -66,3 +74,17 @@ def correct_labels(
         settings=settings,
     )
     return problem.restore(result)
+
+
+def correct_probabilities(
+    P: Floats, labels: Labels, settings: Settings = DEFAULT
+) -> Correction:
+    """Apply the same noise model to somebody's own probabilities (n, C).
+
+    They must be out-of-fold, as leave-one-out scores are.
+    """
+    S = np.log(np.maximum(P, 1e-6)).astype(np.float32)
+    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
+    odds, T = calibrate(S[index], labels.some(index), settings.calibration)
+    found = final_posterior(odds.logits(S), T, labels, index, settings)
+    return as_correction(found, None, 1, ())

@@ -11,18 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stct.correction.calibration import calibrate
 from stct.correction.given_labels import Labels, sample_rows, sample_size
-from stct.correction.pipeline import as_correction
-from stct.correction.posterior import final_posterior
-from stct.correction.refit import refit
-from stct.correction.residual import add_linear_residual
+from stct.correction.pipeline import correct_by_scores
 from stct.correction.result import Correction, Progress, nothing_learnt
 from stct.correction.scores import Scores, take
 from stct.correction.settings import DEFAULT, Settings
 from stct.correction.squared_error import LeftOut, choose_features
 from stct.numeric.engine import Engine, RowValues
-from stct.numeric.models import SoftmaxModel
 from stct.numeric.probabilities import one_hot
 from stct.numeric.types import Floats
 
@@ -82,32 +77,12 @@ def _correct_one(shared: LeftOut, labels: Labels, settings: Settings) -> Correct
     ridge = ridge._replace(
         scores=np.asarray(ridge.scores) + both, intercept=ridge.intercept + both
     )
-    S = S + both
-    calibration = calibrate(S, sample, settings.calibration)
-    fitted = refit(
-        Scores(path, ridge, shared.fourier, ()),
-        calibration,
-        labels,
-        index,
-        (settings.refit, settings.calibration),
-        features_fitted_to_labels=False,
-    )
-    residual = add_linear_residual(path, fitted, labels, settings.residual)
-    found = final_posterior(
-        residual.logits,
-        fitted.transition,
-        labels,
-        index,
-        settings.residual,
-        settings.noise,
-    )
-    weights, intercept = fitted.linear()
-    model = SoftmaxModel(
-        found.sharpness * (weights + residual.weights),
-        found.sharpness * (intercept + residual.intercept),
-        shared.fourier,
-    )
-    return as_correction(found, model, len(fitted.parts), ())
+    scores = Scores(path, ridge, shared.fourier, ())
+    return correct_by_scores(scores, labels, _silent, settings=settings)
+
+
+def _silent(_: float) -> None:
+    """Report progress to nobody: labels are counted, not stages."""
 
 
 def evidence_of_label(scores: Floats, given: NDArray[np.intp]) -> float:

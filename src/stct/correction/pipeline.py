@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from stct.correction.calibration import calibrate, prior_weight
 from stct.correction.fit_record import record_fit
 from stct.correction.given_labels import Labels, sample_rows, sample_size
@@ -19,7 +17,7 @@ from stct.correction.posterior import Posterior, final_posterior
 from stct.correction.refit import refit
 from stct.correction.residual import add_linear_residual
 from stct.correction.result import Correction, nothing_learnt
-from stct.correction.scores import leave_one_out_scores, take
+from stct.correction.scores import Scores, leave_one_out_scores, take
 from stct.correction.settings import DEFAULT, Settings
 from stct.noise_model.theorems import is_learnable
 from stct.numeric.engine import RowValues
@@ -47,17 +45,30 @@ def correct_by_leave_one_out(
     settings: Settings = DEFAULT,
 ) -> Correction:
     """Correct labels from embeddings; ``owned`` lets H (n, d) be overwritten."""
-    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
-    sample = labels.some(index)
-
     scores = leave_one_out_scores(H, labels, settings.scores, progress, owned=owned)
     if scores is None:
         return nothing_learnt(labels.given, labels.num_classes)
+    return correct_by_scores(scores, labels, progress, prior=prior, settings=settings)
+
+
+def correct_by_scores(
+    scores: Scores,
+    labels: Labels,
+    progress: Callable[[float], None],
+    *,
+    prior: Prior = NO_PRIOR,
+    settings: Settings = DEFAULT,
+) -> Correction:
+    """Correct labels from leave-one-out scores."""
+    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
     S = take(labels.engine, scores.ridge.scores, index)
     progress(0.4)
-    variance = scores.path.variance_of_scores(scores.ridge.strength)
     calibration = calibrate(
-        S, sample, settings.calibration, prior.transition, variance=variance
+        S,
+        labels.some(index),
+        settings.calibration,
+        prior.transition,
+        variance=scores.path.variance_of_scores(scores.ridge.strength),
     )
     progress(0.7)
     fitted = refit(
@@ -65,67 +76,35 @@ def correct_by_leave_one_out(
         calibration,
         labels,
         index,
-        (settings.refit, settings.calibration),
+        settings,
         features_fitted_to_labels=prior.features_fitted_to_labels,
     )
     progress(0.85)
     residual = add_linear_residual(scores.path, fitted, labels, settings.residual)
     progress(0.95)
-    noise = settings.noise
     if prior.transition is not None:  # it averages over instance-dependent noise
         weight = prior_weight(len(index), labels.num_classes, settings.calibration)
-        noise = replace(noise, share=(1.0 - weight) * noise.share)
-    found = final_posterior(
-        residual.logits,
-        fitted.transition,
-        labels,
-        index,
-        settings.residual,
-        noise,
-        settings.audit,
-    )
+        share = (1.0 - weight) * settings.noise.share
+        settings = replace(settings, noise=replace(settings.noise, share=share))
+    found = final_posterior(residual.logits, fitted.transition, labels, index, settings)
     weights, intercept = fitted.linear()
     model = SoftmaxModel(
         found.sharpness * (weights + residual.weights),
         found.sharpness * (intercept + residual.intercept),
         scores.fourier,
     )
-    record = record_fit(scores.path, labels, found)
     result = as_correction(found, model, len(fitted.parts), scores.notes)
-    return result._replace(fit=record)
-
-
-def correct_probabilities(
-    P: Floats, labels: Labels, settings: Settings = DEFAULT
-) -> Correction:
-    """Apply the same noise model to somebody's own probabilities (n, C).
-
-    They must be out-of-fold, as leave-one-out scores are.
-    """
-    S = np.log(np.maximum(P, 1e-6)).astype(np.float32)
-    index = sample_rows(labels, sample_size(labels.num_classes, settings.calibration))
-    odds, T = calibrate(S[index], labels.some(index), settings.calibration)
-    found = final_posterior(
-        odds.logits(S),
-        T,
-        labels,
-        index,
-        settings.residual,
-        settings.noise,
-        settings.audit,
-    )
-    return as_correction(found, None, 1, ())
+    return result._replace(fit=record_fit(scores.path, labels, found))
 
 
 def as_correction(
     found: Posterior, model: Model | None, num_rounds: int, notes: tuple[str, ...]
 ) -> Correction:
     """Add Theorem 1's condition."""
-    T, learnable = found.transition, is_learnable(found.transition)
     return Correction(
         found.probabilities,
-        T,
-        learnable,
+        found.transition,
+        is_learnable(found.transition),
         model,
         num_rounds,
         "max_rounds",

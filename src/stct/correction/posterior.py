@@ -23,12 +23,7 @@ from stct.correction.instance_noise import (
     sharpened,
 )
 from stct.correction.scores import take
-from stct.correction.settings import (
-    DEFAULT,
-    AuditSettings,
-    NoiseSettings,
-    ResidualSettings,
-)
+from stct.correction.settings import Settings
 from stct.noise_model.likelihood import ScaledLogits
 from stct.noise_model.priors import SharpnessPrior
 from stct.noise_model.transition import curvature, posterior
@@ -102,9 +97,7 @@ def final_posterior(
     T: Floats,
     labels: Labels,
     index: Ints,
-    residual: ResidualSettings,
-    noise: NoiseSettings,
-    audit: AuditSettings = DEFAULT.audit,
+    settings: Settings,
 ) -> Posterior:
     """Sharpen the logits, estimate the ambiguity share, and apply Bayes' rule to all.
 
@@ -112,8 +105,9 @@ def final_posterior(
     with a prior. Rows ``index`` say how sharp, and how much is ambiguous.
     """
     engine, n, C = labels.engine, len(labels.given), labels.num_classes
+    noise = settings.noise
     sample, some = labels.some(index), take(engine, logits, index)
-    prior = SharpnessPrior(1.0, residual.sharpness_precision)
+    prior = SharpnessPrior(1.0, settings.residual.sharpness_precision)
     likelihood = ScaledLogits([some], sample.codes(), sample.engine)
     sharpness, _ = likelihood.fit_sharpness(1.0, T, prior=prior)
     free = ~sample.locked | sample.locked.all()
@@ -132,7 +126,7 @@ def final_posterior(
         seen = model.posterior(
             take(engine, logits, labels.verified.rows), labels.verified.given
         )
-        audited = audit_posterior(seen, labels.verified, audit)
+        audited = audit_posterior(seen, labels.verified, settings.audit)
         calibration = audited.calibration
     given, locked = (engine.keep(v) for v in (labels.given, labels.locked))
 

@@ -20,7 +20,7 @@ from stct.correction.calibration import (
 from stct.correction.given_labels import Labels
 from stct.correction.scores import Scores, is_kept, take
 from stct.correction.separation import sharpness_of_shape
-from stct.correction.settings import CalibrationSettings, RefitSettings
+from stct.correction.settings import Settings
 from stct.noise_model.transition import posterior
 from stct.numeric.engine import light_rows
 from stct.numeric.probabilities import one_hot, softmax
@@ -55,7 +55,7 @@ def refit(
     fitted: Calibration,
     labels: Labels,
     index: Ints,
-    settings: tuple[RefitSettings, CalibrationSettings],
+    settings: Settings,
     *,
     features_fitted_to_labels: bool,
 ) -> Fitted:
@@ -65,7 +65,7 @@ def refit(
     these labels repeat its errors and would find them confirmed: then nothing is done.
     """
     first = Fitted([(scores.ridge, fitted.odds)], fitted.transition)
-    if features_fitted_to_labels or not settings[0].enabled:
+    if features_fitted_to_labels or not settings.refit.enabled:
         return first
     engine, shape = labels.engine, (len(labels.given), labels.num_classes)
     target = clean_targets(first, labels)
@@ -75,11 +75,13 @@ def refit(
     again = scores.path.fit(Q, given, strength=strength, keep_scores=kept)
     S_old, S = (take(engine, part.scores, index) for part in (scores.ridge, again))
     sample, T = labels.some(index), fitted.transition
-    odds = LogOdds(np.array(sharpness_of_shape(S, settings[1])), np.zeros(shape[1]))
-    fit = AlternatingFit(sample, settings[1])
+    odds = LogOdds(
+        np.array(sharpness_of_shape(S, settings.calibration)), np.zeros(shape[1])
+    )
+    fit = AlternatingFit(sample, settings.calibration)
     odds = odds.times(fit.sharpest(fit.likelihood(odds.logits(S)), T))
     if fitted.odds.matrix.ndim:
-        odds = fit_weights(S, sample, odds, T, settings[1])
+        odds = fit_weights(S, sample, odds, T, settings.calibration)
     both = fit.likelihood(fitted.odds.logits(S_old), odds.logits(S))
     old, new = both.fit_scales(np.array([0.5, 0.5]), T)
     parts = [(scores.ridge, fitted.odds.times(old)), (again, odds.times(new))]
