@@ -139,7 +139,8 @@ def build(
             raise ValueError(f"encoder.name={settings.name}: needs colour images")
         # As its weights were trained, not as these images are.
         mean, std = torch.tensor(preprocess.mean), torch.tensor(preprocess.std)
-    width = _width(encoder, image_shape)
+    # A network of the caller's own may need numbers, or make weights on its first pass.
+    width = _width(encoder, image_shape, shapes_only=isinstance(encoder, WideResNet))
     network = Network(
         encoder,
         width,
@@ -181,12 +182,18 @@ def initialise(part: nn.Module, generator: torch.Generator) -> None:
             nn.init.zeros_(module.bias)
 
 
-def _width(encoder: nn.Module, image_shape: tuple[int, int, int]) -> int:
+def _width(
+    encoder: nn.Module, image_shape: tuple[int, int, int], *, shapes_only: bool
+) -> int:
     """Ask the encoder itself how many features it gives."""
     was_training = encoder.training
     encoder.eval()
     with torch.no_grad():
-        features = encoder(torch.zeros(1, *image_shape))
+        if shapes_only:  # large images would take minutes
+            twin = deepcopy(encoder).to("meta")
+            features = twin(torch.zeros(1, *image_shape, device="meta"))
+        else:
+            features = encoder(torch.zeros(1, *image_shape))
     encoder.train(was_training)
     if not isinstance(features, Tensor) or features.ndim != 2:
         raise ValueError(
