@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from command import assert_error, blobs, stct
 
+from stct.data.locks import let_all_go
 from stct.data.outputs import check_folder
 
 pytestmark = pytest.mark.slow  # starts real processes
@@ -95,6 +96,7 @@ def test_a_report_that_does_not_fit_can_be_made_later(folder, whole):
     assert_error(done, "labels are there", "File too large", "'stct report out' makes")
     assert names(folder / "out") == sorted([*LABELS, "review.npz"])
     check_folder(folder / "out", overwrite=True)  # may be replaced
+    let_all_go()
     assert_same(folder / "out", whole)
     assert stct("report", "out", cwd=folder).returncode == 0
     assert_same(folder / "out", whole, "report.html", "review.npz")
@@ -136,13 +138,15 @@ def test_a_report_without_memory_leaves_the_labels(folder, whole):
     )
     assert names(folder / "out") == LABELS
     check_folder(folder / "out", overwrite=True)
+    let_all_go()
     assert_same(folder / "out", whole)
 
 
 def test_a_command_killed_in_its_report_leaves_the_labels(folder, whole):
     done = correct_where_the_report("is_killed", folder)
     assert done.returncode == -signal.SIGKILL
-    assert names(folder) == ["out", "shards", "t.csv"]
+    assert names(folder) == [".out.lock", "out", "shards", "t.csv"]  # taken over
     assert names(folder / "out") == LABELS
     check_folder(folder / "out", overwrite=True)
+    let_all_go()
     assert_same(folder / "out", whole)
