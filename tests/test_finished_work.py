@@ -3,6 +3,7 @@
 The disk is a real one of a few kilobytes where the tests may mount one.
 """
 
+import json
 import os
 import resource
 import shutil
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from command import assert_error, blobs, stct
 
+from stct.data.corrected import read_corrected
 from stct.data.locks import let_all_go
 from stct.data.outputs import check_folder
 
@@ -150,3 +152,12 @@ def test_a_command_killed_in_its_report_leaves_the_labels(folder, whole):
     check_folder(folder / "out", overwrite=True)
     let_all_go()
     assert_same(folder / "out", whole)
+
+
+def test_results_of_before_there_were_checksums_are_read(write_run):
+    out, _ = write_run(X, {"label": GIVEN.tolist()})
+    path = out / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["checksum"], summary["sha256"]
+    path.write_text(json.dumps(summary))
+    assert read_corrected(out).summary["rows"] == len(GIVEN)

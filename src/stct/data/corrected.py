@@ -99,7 +99,8 @@ def read_corrected(folder: Path) -> Corrected:
     if not found:
         raise ValueError(f"{folder}: no labels.csv, .tsv, .parquet or .jsonl in it")
     path = found[0]
-    if summary["sha256"].get(path.name) != digest_file(path):
+    known = summary.get("sha256")  # none before version 0.2
+    if known is not None and known.get(path.name) != digest_file(path):
         raise ValueError(
             f"{path}: not as it was written, by its digest in {SUMMARY}; correct the "
             "labels again"

@@ -40,6 +40,8 @@ def as_json(summary: dict[str, Any]) -> str:
 def read_summary(path: Path) -> dict[str, Any]:
     """Read a file of `as_json`, which nobody has changed since.
 
+    Before version 0.2 there was no checksum: then only what it says is checked.
+
     Raises
     ------
     ValueError
@@ -47,11 +49,9 @@ def read_summary(path: Path) -> dict[str, Any]:
     """
     text = read_text(path)
     body, _, checksum = text.rpartition(f',\n  "{_CHECKSUM}": "')
-    if not body:
-        raise ValueError(f"{path}: not a summary of stct, it has no checksum")
-    if checksum != f'{_sha256(body)}"\n}}\n':
+    if body and checksum != f'{_sha256(body)}"\n}}\n':
         raise ValueError(f"{path}: damaged or changed, its checksum does not fit")
-    summary = parse_json(body + "\n}", path)
+    summary = parse_json(body + "\n}" if body else text, path)
     if not isinstance(summary, dict) or summary.get("written_by") != WRITTEN_BY:
         raise ValueError(f"{path}: not a summary of stct")
     return summary
@@ -108,7 +108,7 @@ _CORRECTION = {
     "versions": Field("an object of texts", object_of(is_text), required=False),
     "notes": Field("a list of texts", list_of(is_text)),
     "files": Field("a list of texts", list_of(is_text)),
-    "sha256": Field("a digest for each file", object_of(is_text)),
+    "sha256": Field("a digest for each file", object_of(is_text), required=False),
 }
 
 
