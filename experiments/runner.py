@@ -149,7 +149,7 @@ def in_order_of_the_grid(
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Let one process at a time change a file."""
-    with path.with_name(f".{path.name}.lock").open("w") as file:
+    with path.with_name(f".{path.stem}.rows{path.suffix}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -163,21 +163,23 @@ def uncertainty(H, rho):
 
 def sharpness_of_shape(S, uncertain=0.0, shares=None):
     """Factor that makes log-odds of scores, by how two classes lie apart (4)."""
-    margins, noise = {}, []
+    best, counts, margins = S.argmax(1), {}, {}
     for row in S:
-        a, b = sorted(np.argsort(row)[-2:])
-        margins.setdefault((a, b), []).append(row[a] - row[b])
-    margins = {k: np.array(m) for k, m in margins.items() if len(m) >= ROWS_PER_PAIR}
-    pairs = [m for m in margins.values() if m.std() > 0]
-    if not pairs:
+        pair = tuple(sorted(np.argsort(row)[-2:]))
+        counts[pair] = counts.get(pair, 0) + 1
+    for (a, b), count in counts.items():
+        m = (S[:, a] - S[:, b])[(best == a) | (best == b)]
+        if count >= ROWS_PER_PAIR and m.std() > 0:
+            margins[a, b] = m
+    if not margins:
         return 1 / S.std()
+    pairs, noise = list(margins.values()), []
     if shares is not None:
         noise = [
             uncertain * (shares[a] + shares[b]) / m.var()
             for (a, b), m in margins.items()
-            if m.std() > 0
         ]
-    weights = [len(m) for m in pairs]
+    weights = [counts[pair] for pair in margins]
     ratios = [np.abs(m - m.mean()).mean() / m.std() for m in pairs]
     ratio = np.average(ratios, weights=weights)
 

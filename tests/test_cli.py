@@ -226,7 +226,7 @@ class Timer:
 
     join = cancel
 
-console.threading = SimpleNamespace(Timer=Timer)
+console.threading = SimpleNamespace(**{**vars(console.threading), "Timer": Timer})
 cli.main()
 """
 

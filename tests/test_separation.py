@@ -74,3 +74,13 @@ def test_uncertainty_of_the_scores_blurs_the_classes():
     assert known == pytest.approx(1.0, rel=0.1)
     most = sharpness_of_shape(blurred, SETTINGS, 50.0 * variance)
     assert most == pytest.approx(4.0 * sharpness_of_shape(blurred, SETTINGS))
+
+
+def test_rows_that_hesitate_one_way_only_still_show_two_modes():
+    """Each class takes another one for its second best: rows of a pair are of both."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(0, 3, 3_000)
+    S = 0.1 * rng.normal(size=(3_000, 3))
+    S[np.arange(3_000), truth] += 2.0
+    S[np.arange(3_000), (truth + 1) % 3] += 1.0
+    assert sharpness_of_shape(S, SETTINGS) > 10.0

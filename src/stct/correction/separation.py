@@ -12,6 +12,7 @@ variance is mu^2 + 2 mu. Geary's ratio, mean absolute deviation over standard de
 grows with mu from that of one normal distribution, 0.798, to 1.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,8 @@ from scipy.special import erf
 from stct.correction.settings import CalibrationSettings
 from stct.numeric.types import Floats, Ints
 
-SEPARATIONS = np.geomspace(1e-3, 100.0, 400)  # mu; of a table of Geary's ratio
+MAX_SCORES = 2**23
+SEPARATIONS = np.geomspace(1e-3, 100.0, 4000)  # mu; of a table of Geary's ratio
 
 
 def sharpness_of_shape(
@@ -28,8 +30,9 @@ def sharpness_of_shape(
 ) -> float:
     """Factor that makes log-odds of scores, by the shape of their distribution.
 
-    Geary's ratio is the mean over pairs of classes, each measured on the rows whose two
-    best scores it has. The scores were estimated from labels: the variance that comes
+    Geary's ratio is the mean over pairs of classes, each measured on the rows whose
+    best score is that of one of them, and weighted by the rows that have both as their
+    best two. The scores were estimated from labels: the variance that comes
     from that is taken from the variance within the classes.
 
     Parameters
@@ -65,26 +68,42 @@ def geary_ratio(mu: Floats) -> Floats:
 
 
 class Pairs(NamedTuple):
-    """Margins between the two best scores of the rows, by pair of classes."""
+    """Margins between the scores of two classes, in the rows that have either best."""
 
     classes: Ints  # (p, 2)
     deviation: Floats  # (p,) mean absolute deviation
     variance: Floats  # (p,)
-    num_rows: Floats  # (p,)
+    num_rows: Floats  # (p,) that have these two as their best classes
 
 
 def margins_of_pairs(S: Floats) -> Pairs:
-    """Deviations of the margins of each pair of classes, lower minus higher class."""
+    """Deviations of the margins of all pairs of classes that are the best two of a row.
+
+    Of very many scores some rows are read.
+    """
+    S = S[:: max(1, S.size // MAX_SCORES)].astype(np.float64)
     n, C = S.shape
-    best = np.sort(np.argpartition(S, C - 2, axis=1)[:, C - 2 :], axis=1)  # (n, 2)
-    rows = np.arange(n)
-    margin = (S[rows, best[:, 0]] - S[rows, best[:, 1]]).astype(np.float64)
-    codes, pair = np.unique(best[:, 0] * C + best[:, 1], return_inverse=True)
-    count = np.bincount(pair).astype(np.float64)
-    margin -= (np.bincount(pair, margin) / count)[pair]
+    two = np.argpartition(S, C - 2, axis=1)[:, C - 2 :]  # (n, 2) the best, in order
+    members = [np.flatnonzero(two[:, 1] == c) for c in range(C)]
+    size = np.array([len(rows) for rows in members], dtype=np.float64)
+    both = np.maximum(size[:, None] + size, 1.0)
+
+    def sums(function: Callable[[Floats, int], Floats]) -> Floats:
+        """Sum over the members of each class, and of the other class of a pair."""
+        total = np.zeros((C, C))
+        for c, rows in enumerate(members):
+            total[c] = function(S[rows, c][:, None] - S[rows], c).sum(axis=0)
+        return total
+
+    total = sums(lambda margin, _: margin)
+    mean = (total - total.T) / both  # of S[a] - S[b] in the rows of both
+    square = sums(lambda margin, c: (margin - mean[c]) ** 2)
+    absolute = sums(lambda margin, c: np.abs(margin - mean[c]))
+    codes, num_rows = np.unique(np.sort(two, axis=1) @ [C, 1], return_counts=True)
+    low, high = codes // C, codes % C
     return Pairs(
-        np.stack([codes // C, codes % C], axis=1),
-        np.bincount(pair, np.abs(margin)) / count,
-        np.bincount(pair, margin**2) / count,
-        count,
+        np.stack([low, high], axis=1),
+        ((absolute + absolute.T) / both)[low, high],
+        ((square + square.T) / both)[low, high],
+        num_rows.astype(np.float64),
     )

@@ -26,7 +26,7 @@ WRITTEN_BY = "stct"
 _LATER = ("report.html", "review.npz", SUMMARY)
 # What a run of 'stct train' holds; the demonstration has two such folders.
 _OF_A_RUN = re.compile(
-    r"\.lock|\.results\.tmp|\.embeddings|\.?checkpoint\.safetensors(\.tmp)?|config\.json"
+    r"\.lock|\.results\.tmp|\.embeddings|\.?checkpoint\.safetensors(\.tmp)?|config\.(json|toml)"
     r"|environment\.json|metrics\.jsonl|labels(-round-\d+)?\.(csv|tsv|parquet|jsonl)"
     r"|(model|pretrained)\.safetensors|patch\.csv|soft_labels\.npz|report\.html"
     r"|review\.npz|summary\.json"

@@ -56,8 +56,8 @@ def load_model(
             f"{path}: was trained with a network of its author's own; pass it: "
             "STCT.load(path, encoder=...)"
         )
-    pretrained = about.encoder.name != "wrn" and not about.own_encoder
-    if pretrained and encoder is None and about.recipe is None:
+    hub = about.encoder.name.startswith("hf:")  # the others are on this machine
+    if hub and encoder is None and about.recipe is None:
         raise ValueError(
             f"{path}: names {about.encoder.name!r} and does not hold what is needed to "
             "build it; nothing is fetched for a model file"
