@@ -5,10 +5,12 @@ Those that decide results are also in tests/reference.py, from docs/method.md.
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from stct.correction.calibration import AlternatingFit, find_start, prior_weight
 from stct.correction.canonical import order_by_content
 from stct.correction.decision import model_error
+from stct.correction.design_based import clopper_pearson, stratified_variance
 from stct.correction.fourier_features import least_gain
 from stct.correction.given_labels import Labels, sample_size
 from stct.correction.instance_noise import ambiguous_rows
@@ -109,7 +111,20 @@ def test_three_standard_errors_of_agreement_need_no_note():
     assert not describe_agreement(3.1, DEFAULT.scores)
 
 
+def test_few_verified_rows_that_are_all_right_leave_some_doubt():
+    right, weight = np.ones(4, dtype=bool), np.full(4, 25.0)
+    least = 0.25 / 5  # a quarter of one row more
+    expected = (1.0 - 4 / 100) * least * (1.0 - least) / 4
+    assert stratified_variance(right, weight, 100) == pytest.approx(expected)
+
+
 def test_half_widths_of_intervals():
     assert model_error(0.0, DEFAULT.interval) == pytest.approx(0.02)
     assert model_error(0.5, DEFAULT.interval) == pytest.approx(0.22)
     assert model_error(None, DEFAULT.interval) == pytest.approx(0.25)
+
+
+def test_exact_intervals_are_of_95_per_cent():
+    low, high = clopper_pearson(0.3, 10)  # 3 of 10
+    assert stats.binom.sf(2, 10, low) == pytest.approx(0.025)
+    assert stats.binom.cdf(3, 10, high) == pytest.approx(0.025)

@@ -17,7 +17,6 @@ from stct.numeric.tiles import TILE
 from stct.numeric.top_classes import TopClasses
 from stct.numeric.types import Floats, Ints
 
-LEVEL = 0.95
 FEWEST = 10  # labels that can be told from random ones
 
 
@@ -105,7 +104,7 @@ def describe_annotators(
 
 def share_interval(right: float, number: float) -> tuple[float, float]:
     """Clopper and Pearson's 95% interval of a share, of an expected count."""
-    low, high, tail = 0.0, 1.0, (1.0 - LEVEL) / 2.0
+    low, high, tail = 0.0, 1.0, (1.0 - DEFAULT.interval.level) / 2.0
     if right > 0.0:
         low = float(betaincinv(right, number - right + 1.0, tail))
     if right < number:

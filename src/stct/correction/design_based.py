@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from stct.correction.settings import DEFAULT
 from stct.numeric.types import Floats, Ints
-
-LEVEL = 0.95
-UNSEEN = 0.25  # rows of the other kind that a stratum of one kind only may hide
 
 
 class ShareEstimate(NamedTuple):
@@ -81,7 +79,7 @@ def stratified_variance(
         w, n = weight[rows], len(rows)
         size = population * float(w.sum()) / total  # rows of the stratum
         mean = float(w @ right[rows]) / float(w.sum())
-        least = UNSEEN / (n + 1)
+        least = DEFAULT.interval.unseen / (n + 1)
         spread = mean * (1.0 - mean) * n / max(n - 1, 1)
         spread = max(spread, least * (1.0 - least))
         variance += max(1.0 - n / size, 0.0) * float(w @ w) * spread
@@ -104,7 +102,7 @@ def strata(weight: Floats) -> list[Ints]:
 
 
 def clopper_pearson(
-    share: float, num_rows: float, level: float = LEVEL
+    share: float, num_rows: float, level: float = DEFAULT.interval.level
 ) -> tuple[float, float]:
     """Exact binomial interval; ``num_rows`` may be an effective, fractional number."""
     right = share * num_rows

@@ -118,6 +118,8 @@ class IntervalSettings:
     least: float = 0.02  # half-width beyond that of sampling; convention
     confusion: float = 0.4  # for each row whose class the features do not know; fitted
     uncalibrated: float = 0.25  # where scores are no probabilities; convention
+    level: float = 0.95  # of intervals of verified rows and of annotators; convention
+    unseen: float = 0.25  # rows of the other kind that a stratum may hide; convention
 
 
 @dataclass(frozen=True)
