@@ -3,9 +3,10 @@
 One dataclass for each stage, in the order of the pipeline. The last word of a comment
 says where a value comes from. "Fitted": it was chosen on the battery, and
 benchmarks/results/settings.md has what other values give and what each data set gives
-with a value that was chosen without it. "Ablation": the stage was tried with and
-without it (benchmarks/results/ablations.md). "Convention": it is customary. "Limit":
-it bounds work or a corner case and hardly changes a result.
+with a value that was chosen without it. "Chosen": values were compared on the cells
+that benchmarks/results/audit.md and crowd.md report, none left out. "Ablation": the
+stage was tried with and without it (benchmarks/results/ablations.md). "Convention": it
+is customary. "Limit": it bounds work or a corner case and hardly changes a result.
 """
 
 from dataclasses import dataclass, field
@@ -106,8 +107,8 @@ class AuditSettings:
 
     sharpness_precision: float = 1.0  # of the prior of its logarithm; convention
     threshold_precision: float = 1 / 16  # of the prior, in log-odds; convention
-    nearness: float = 3.0  # log-odds from the decision of rows that count; fitted
-    evidence: float = 9.0  # squared standard errors that move x by half; fitted
+    nearness: float = 3.0  # log-odds from the decision of rows that count; chosen
+    evidence: float = 9.0  # squared standard errors that move x by half; chosen
     folds: int = 10  # to judge each verified row by the others; convention
 
 
@@ -129,7 +130,7 @@ class AnnotatorSettings:
     errors: float = 0.2  # share of wrong votes, before they are counted; convention
     errors_rows: float = 10.0  # votes that this is worth; convention
     one_label_votes: int = 10  # of one label only: a rule; convention
-    one_label_rows: float = 100.0  # votes that the pooled T is worth for it; fitted
+    one_label_rows: float = 100.0  # votes that the pooled T is worth for it; chosen
     first_rounds: int = 50  # of Dawid and Skene, without features; limit
     max_rounds: int = 8  # of features and annotators in turn; limit
     least_changed: float = 1e-3  # share of the rows; fewer end the rounds; convention
@@ -141,10 +142,10 @@ class AnnotatorSettings:
     hard_centre: tuple[float, ...] = (-1.0, 0.3, -0.3, 0.5, -1.0)
     hard_variance: tuple[float, ...] = (1.0, 0.25, 0.25, 0.5, 0.5)
     # Rise of disagreement with ambiguity of the features: usual, and its spread before
-    # it is measured; from where errors follow the features entirely; fitted.
+    # it is measured; from where errors follow the features entirely; chosen.
     usual_rise: tuple[float, float] = (0.15, 0.15)
     enough_rise: float = 0.3
-    shared: float = 0.6  # by how much log-odds are then too large; fitted
+    shared: float = 0.6  # by how much log-odds are then too large; chosen
 
 
 @dataclass(frozen=True)
